@@ -77,7 +77,7 @@ LATE = {
     "a part of the window that is built when it is first shown": (
         "gatewright_gui.app.main",
         "gatewright_gui.app.warm",
-        "gatewright_gui.pages.access.tools.agent_pane",
+        "gatewright_gui.pages.access.agent_pane",
         "gatewright_gui.pages.access.tools.page",
         "gatewright_gui.pages.access.tools.declare_menu",
         "gatewright_gui.pages.access.tools.detail_pane",

@@ -138,7 +138,7 @@ async def _measured(app: Any, home: Path, *, quick: bool) -> int:
         app.sendPostedEvents()
         taken.setdefault(name, []).append(time.thread_time_ns() - began)
 
-    page: Any = window.shelf.page("agents")
+    page: Any = window.shelf.page("tools")
     timed("show", window.show)
     await asyncio.sleep(0.3)
     names = agent_names(agents)
@@ -176,7 +176,7 @@ async def _ticks(_app: Any, home: Path, agents: int, tools: int, limited: float)
 
     window, rounds = await _large_window(home, agents, tools, limited), 3 if agents < 10 else 12
     window.show()
-    pane = window.shelf.page("agents").tools
+    pane = window.shelf.page("tools").tools
     view = pane.view
     taken: dict[str, list[int]] = {}
 

@@ -71,9 +71,9 @@ async def test_globs(window: MainWindow) -> None:
 
 async def test_console(window: MainWindow) -> None:
     window.selection.choose_agent("archivist")
-    window.show_page("console")
+    window.show_page("try")
     await settled(window)
-    page = window.shelf.page("console")
+    page = window.shelf.page("try")
     assert isinstance(page, TrialPage)
     await until(lambda: page.request.tool.is_known)
     page.request.choose_tool("file")
@@ -86,9 +86,9 @@ async def test_console(window: MainWindow) -> None:
 
 
 async def test_toml(window: MainWindow) -> None:
-    window.show_page("toml")
+    window.show_page("text")
     await settled(window)
-    page = window.shelf.page("toml")
+    page = window.shelf.page("text")
     assert isinstance(page, TextPage)
     window.selection.choose_agent("archivist")
     click(window, "file", "replace")

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QWidget
 from shiboken6 import isValid
 
 from gatewright_gui.app.driver import lay_out
+from gatewright_gui.pages.page import TabbedPage
 from gatewright_gui.window.main_window import MainWindow
 from tests.support.patience import until
 from tests.support.xvfb import Display
@@ -142,9 +143,13 @@ class Hand:
             await self.rest()
 
     async def go_to(self, page: str) -> None:
-        """Press the keys of a page, or its button if it has no keys."""
-        keys = self.window.actions_by_key[f"page.{page}"].shortcut().toString().lower()
-        await (self.key(keys) if keys else self.click(self.find(f"rail.{page}", QWidget)))
+        """Press the keys of a place, and click the tab of a page in it."""
+        shelf = self.window.shelf
+        keys = self.window.actions_by_key[f"page.{shelf.place_of(page)}"].shortcut().toString().lower()
+        await self.key(keys)
+        place = shelf.place(page)
+        if isinstance(place, TabbedPage) and place.current_key != page:
+            await self.click(place.bar, place.bar.tabRect(list(place.rows).index(page)).center())
 
     async def type(self, text: str, *, pause_ms: int = 4) -> None:
         """Type a text, with a pause between two keys as a person makes it."""

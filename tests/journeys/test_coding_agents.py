@@ -75,8 +75,8 @@ async def test_rm_is_refused_after_five_actions_in_the_window_and_the_log_says_w
     await hand.type(str(folder))
     await hand.click(hand.find("new.accept", QPushButton))  # 2
     await until(lambda: window.document.is_open, "the workspace")
-    await hand.go_to("catalogs")  # 3
-    page = window.shelf.page("catalogs")
+    await hand.go_to("servers")  # 3
+    page = window.shelf.page("servers")
     assert isinstance(page, ServersPage)
     await until(page.coding_agents.isVisible, "the coding agents")
     await hand.click(page.coding_agents.install_button)  # 4
@@ -86,13 +86,13 @@ async def test_rm_is_refused_after_five_actions_in_the_window_and_the_log_says_w
     answer = await call(settings, folder, "rm -rf src")
     assert answer["permissionDecision"] == "deny"
     assert (folder / "src").is_dir()
-    await hand.go_to("audit")
-    audit = window.shelf.page("audit")
+    await hand.go_to("calls")
+    audit = window.shelf.page("calls")
     assert isinstance(audit, CallsPage)
     await until(lambda: "claude.Bash" in " ".join(texts(audit.model, 2)), "the call in the log")
 
     # taken out again, the file is as it was
-    await hand.go_to("catalogs")
+    await hand.go_to("servers")
     await hand.click(page.coding_agents.remove_button)
     await hand.click(await hand.see("choice-remove", QPushButton))
     await until(lambda: settings.read_text("utf-8") == SETTINGS, "the file to be as before")

@@ -41,7 +41,7 @@ async def test_call_that_waits_in_the_gateway_is_approved_and_the_next_refused(
     await until(hand.window.asking.isVisible, "the bar that tells of the call")
     assert not first.done()
     await hand.click(hand.window.asking.action_button)
-    page = hand.window.shelf.page("approvals")
+    page = hand.window.shelf.page("waiting")
     assert isinstance(page, WaitingPage)
     assert page.question.question is not None
     assert page.question.question.called == "file.append"

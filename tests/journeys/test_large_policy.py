@@ -108,7 +108,7 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
         await until(lambda: _tool_count(tree) == every, "all tools")
 
     # the matrix: one operation asks first for several agents, in one step
-    page = window.shelf.page("agents")
+    page = window.shelf.page("tools")
     assert isinstance(page, ToolsPage)
     async with during("open the matrix"):
         await hand.key("ctrl+m")
@@ -173,10 +173,10 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
         await hand.click_cell(*agent_row(hand, chosen[0]))
         await until(partial(_is_shown, hand, chosen[0]), "the agent")
     said = str(tree_row(tree, "tool_0123", "read", column=Column.VERDICT).data())
-    console = window.shelf.page("console")
+    console = window.shelf.page("try")
     assert isinstance(console, TrialPage)
     async with during("open the console"):
-        await hand.go_to("console")
+        await hand.go_to("try")
         await until(lambda: hand.find("console.tool", QComboBox).currentText() != "", "the tools")
     async with during("decide a call"):
         await hand.click(hand.find("console.mode", QWidget).findChildren(QAbstractButton)[1])

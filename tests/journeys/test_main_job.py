@@ -38,7 +38,7 @@ def _enum(hand: Hand) -> list[str]:
 
 
 def _console(hand: Hand) -> TrialPage:
-    page = hand.window.shelf.page("console")
+    page = hand.window.shelf.page("try")
     assert isinstance(page, TrialPage)
     return page
 
@@ -68,7 +68,7 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
     assert tree_row(tree, "file", "replace", column=Column.VERDICT).data() == "by path"
 
     # a level, and the folder in its colours
-    await hand.click(hand.find("rail.files", QWidget))
+    await hand.go_to("files")
     folder, rules = hand.find("files.tree", QTreeView), hand.find("files.rules", QTableView)
     await until(lambda: folder.model().rowCount() > 0, "the folder")
     drafts = folder.visualRect(tree_row(folder, "drafts"))
@@ -85,7 +85,7 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
     assert folder.viewport().grab().toImage() != painted
 
     # the hidden operation is refused
-    await hand.click(hand.find("rail.console", QWidget))
+    await hand.go_to("try")
     await hand.click(hand.find("console.mode", Segmented).button("json"))
     await _retype(hand, "console.tool", "file")
     await _retype_call(hand, '{"op": "create", "path": "drafts/new.md"}')
@@ -211,7 +211,7 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
     await until(lambda: rules.model().index(3, rule_model.LEVEL).data() == "read_only", "the level")
 
     # a call through the form
-    await hand.go_to("console")
+    await hand.go_to("try")
     await hand.focus_by("Tab", hand.find("console.tool", QComboBox))
     await hand.type("file")
     await hand.focus_by("Tab", hand.find("console.form.op", QComboBox))
@@ -236,7 +236,7 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
 
 async def test_answer_for_a_while_holds_until_it_is_revoked(hand: Hand) -> None:
     await hand.click_cell(*agent_row(hand, "operator"))
-    await hand.click(hand.find("rail.console", QWidget))
+    await hand.go_to("try")
     await hand.click(hand.find("console.mode", Segmented).button("json"))
     await _retype(hand, "console.tool", "file")
     delete = '{"op": "delete", "path": "drafts/report.md"}'

@@ -97,7 +97,7 @@ async def test_who_starts_at_the_welcome_gets_an_agent_that_reads_and_sees_no_se
     await hand.click(steps["schema"])
     assert shown_schema(hand)["op"]["enum"] == ["diff", "load", "read", "reload", "status"]
     await hand.click(steps["try"])
-    assert window.shelf.current_key == "console"
+    assert window.shelf.current_key == "try"
     paths = {"plan.md": "allow", ".env": "deny"}
     decided = [await _decide(hand, f'{{"op": "read", "path": "{path}"}}') for path in paths]
     decided.append(await _decide(hand, '{"op": "list"}'))
@@ -105,7 +105,7 @@ async def test_who_starts_at_the_welcome_gets_an_agent_that_reads_and_sees_no_se
     assert all("done" in button.accessibleName() for button in steps.values())
 
     # a level of its own for the notes comes before that of the secrets
-    await hand.click(hand.find("rail.files", QWidget))
+    await hand.go_to("files")
     tree, rules = hand.find("files.tree", QTreeView), hand.find("files.rules", QTableView)
     await until(lambda: tree.model().rowCount() > 0, "the folder")
     await hand.click_cell(tree, tree_row(tree, "notes"))
@@ -148,7 +148,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     while "newcomer" not in str(problems.model().index(problems.currentIndex().row(), 0).data()):
         await hand.key("Down")
     assert "no source" in hand.find("problems.whole", QLabel).text()
-    await hand.go_to("agents")
+    await hand.go_to("tools")
     await hand.focus_by("Tab", tree)
     await hand.focus_by("shift+Tab", hand.find("agents.sources", QWidget))
     await hand.key("space")
@@ -196,7 +196,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     assert texts(limits.model(), limit_list.Column.VALUE) == ["1 call in a session"]
 
     # a call is tried: once it is taken, the second is refused, and the link goes to the limit
-    await hand.go_to("console")
+    await hand.go_to("try")
     await hand.focus_by("Tab", hand.find("console.form.op", QComboBox))
     await hand.type("rea")
     await hand.focus_by("Tab", hand.find("console.form.path", QWidget))
@@ -211,7 +211,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     await hand.key("F2")
     await hand.type("3")
     await hand.key("Return")
-    await hand.go_to("console")
+    await hand.go_to("try")
     await hand.focus_by("Tab", hand.find("console.history", QAbstractItemView))
     await hand.key("Home")
     taken = await _called(hand, "Return")
@@ -227,7 +227,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     await until(lambda: hand.find("status.problems", QPushButton).text() == "no problems", "the problem to go")
 
     # what the window decides, the exported files decide too
-    await hand.go_to("console")
+    await hand.go_to("try")
     await hand.focus_by("shift+Tab", hand.find("console.form.path", QWidget))
     decided = [await _called(hand, "ctrl+Return")]
     assert decided[0].verdict == "allow"
@@ -316,14 +316,14 @@ def _focus_name() -> str:
 
 
 def _console(hand: Hand) -> TrialPage:
-    page = hand.window.shelf.page("console")
+    page = hand.window.shelf.page("try")
     assert isinstance(page, TrialPage)
     return page
 
 
 async def _decide(hand: Hand, arguments: str) -> CallRecord:
     """Ask the gate about a call of `file` in a session of its own."""
-    await hand.click(hand.find("rail.console", QWidget))
+    await hand.go_to("try")
     mode = hand.find("console.mode", Segmented)
     if mode.current != "json":
         await hand.click(hand.find("console.below", Segmented).button("session"))

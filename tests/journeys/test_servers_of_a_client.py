@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QToolButton,
     QTreeView,
-    QWidget,
 )
 
 from gatewright.workspace import create_workspace
@@ -71,7 +70,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def _page(hand: Hand) -> ServersPage:
-    page = hand.window.shelf.page("catalogs")
+    page = hand.window.shelf.page("servers")
     assert isinstance(page, ServersPage)
     return page
 
@@ -88,7 +87,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     config: Path, policy: Path, hand: Hand, tmp_path: Path
 ) -> None:
     # the client's servers come in
-    await hand.click(hand.find("rail.catalogs", QWidget))
+    await hand.go_to("servers")
     page = _page(hand)
     await hand.click(page.empty.action_button)
     await _press(hand, "catalog_add.file")
@@ -146,12 +145,12 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     await hand.key("Menu")
     await hand.choose("none")
     assert [rule.pattern for rule in hand.window.document.policy.sources[0].permission_rules] == ["/private/"]
-    await hand.go_to("agents")
+    await hand.go_to("tools")
     await hand.click(hand.find("agents.sources", QToolButton))
     await hand.choose("notes")
     await until(lambda: '"name": "read_text_file"' in shown_text(hand), "the preview to show it")
     # the configuration goes out, after its difference was shown
-    await hand.click(hand.find("rail.catalogs", QWidget))
+    await hand.go_to("servers")
     await hand.click(page.client_button)
     file = await hand.see("client.file", QComboBox)
     assert file.currentText() == "Claude Desktop (yours)"

@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QPushButton, QTreeView
 
-from gatewright_gui.pages.access.tools.agents import AGENT_ID
+from gatewright_gui.pages.access.agents import AGENT_ID
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.message_bar import MessageBar

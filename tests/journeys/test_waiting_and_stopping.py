@@ -44,7 +44,7 @@ async def test_question_is_answered_after_the_program_that_asked_has_ended(hand:
     assert (status, asked["status"]) == (3, "waiting")
     await until(window.asking.isVisible, "the bar that tells of the call")
     await hand.click(window.asking.action_button)
-    page = window.shelf.page("approvals")
+    page = window.shelf.page("waiting")
     assert isinstance(page, WaitingPage)
     await until(page.question.isVisible, "the question")
     assert page.question.question is not None
@@ -72,7 +72,7 @@ async def test_stop_holds_for_every_process_until_go(hand: Hand, policy: Path) -
     await until(hand.window.stop_bar.isVisible, "the bar that tells of the stop")
     status, stopped = await call(policy, "archivist", listed)
     assert (status, stopped["stage"], stopped["code"]) == (4, "lookup", "stopped")
-    await hand.go_to("audit")
+    await hand.go_to("calls")
     assert hand.window.stop_bar.isVisible()
     await hand.click(hand.window.stop_bar.action_button)
     await until(hand.window.stop_bar.isHidden, "the stop to end")
@@ -92,7 +92,7 @@ async def test_rule_is_observed_compared_and_enforced(hand: Hand, policy: Path) 
     assert (await call(policy, "archivist", SCRIPT))[0] == 4
 
     # observed: the same call is made, and noted
-    await hand.go_to("policy")
+    await hand.go_to("rules")
     rules = hand.find("policy.rules", RuleList)
     await hand.click_cell(rules, table_row(rules, "no new scripts"))
     await hand.click(hand.find("policy.observe", QAbstractButton))
@@ -118,7 +118,7 @@ async def test_rule_is_observed_compared_and_enforced(hand: Hand, policy: Path) 
 
 async def test_rule_gets_times_and_holds_only_then(hand: Hand, policy: Path) -> None:
     window, hour = hand.window, datetime.now(ZoneInfo("Europe/Berlin")).hour
-    await hand.go_to("policy")
+    await hand.go_to("rules")
     rules = hand.find("policy.rules", RuleList)
     await hand.click_cell(rules, table_row(rules, "no new scripts"))
     times = hand.find("policy.times.part", Segmented)

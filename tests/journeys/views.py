@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QListView, QTableView, QTreeView
 
-from gatewright_gui.pages.access.tools.agents import AGENT_ID
+from gatewright_gui.pages.access.agents import AGENT_ID
 from gatewright_gui.pages.access.tools.tool_delegate import box_rect
 from gatewright_gui.qt.widget.code_view import CodeView
 from tests.journeys.hand import Hand

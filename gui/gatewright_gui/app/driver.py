@@ -78,7 +78,7 @@ class Driver:
     def click(self, target: QWidget | str) -> None:
         """Move to the middle of a widget and click. Raises DriveError when it cannot be hit."""
         widget = self.find(target, QWidget) if isinstance(target, str) else target
-        self._click(widget, lambda: widget.rect().center())
+        self.click_at(widget, lambda: widget.rect().center())
 
     def click_cell(self, view: QAbstractItemView, index: Index, at: QPoint | None = None) -> None:
         """Bring a cell into view and click it: in its middle, or at a point counted from its top left corner."""
@@ -95,14 +95,14 @@ class Driver:
                 raise DriveError(f"the row cannot be seen in `{view.objectName()}`")
             return rect.center() if at is None else rect.topLeft() + at
 
-        self._click(view.viewport(), place)
+        self.click_at(view.viewport(), place)
 
     def open_branch(self, view: QTreeView, index: QModelIndex) -> None:
         """Click the small arrow before a row that can be opened."""
         if view.model().hasChildren(index) and not view.isExpanded(index):
             self.click_cell(view, index, QPoint(-view.indentation() // 2, view.visualRect(index).height() // 2))
 
-    def _click(self, widget: QWidget, at: Callable[[], QPoint]) -> None:
+    def click_at(self, widget: QWidget, at: Callable[[], QPoint]) -> None:
         """Follow what moves while the mouse comes to it; between the last look and the click nothing else happens."""
         self._activate()
         top, name, pointed = widget.window(), widget.objectName() or type(widget).__name__, None

@@ -26,6 +26,7 @@ LATER = (
     "gatewright_gui.pages.access.rules.page",
     "gatewright_gui.pages.policy_file.problems",
     "gatewright_gui.pages.policy_file.text_page",
+    "gatewright_gui.pages.policy_file.settings_pane",
     "gatewright_gui.pages.servers.page",
     "gatewright_gui.pages.activity.approvals",
     "gatewright_gui.pages.activity.page",

@@ -44,8 +44,8 @@ PARTS = (
                 ),
             ),
             KeyRow(
-                "Ctrl+1 ... Ctrl+9",
-                mark("Home, Agents, Files, Policy, Memory, Console, Approvals, Audit, TOML"),
+                "Ctrl+1 ... Ctrl+6",
+                mark("Home, Access, Try, Activity, Servers, Policy file"),
             ),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", mark("undo, redo; the menu and the tooltip say what")),
             KeyRow("Ctrl+S, Ctrl+Shift+S", mark("save (press twice: the first shows the changes), save as a new file")),
@@ -70,7 +70,7 @@ PARTS = (
     ),
     KeyPart(
         mark("Agents"),
-        ("agents",),
+        ("tools",),
         (
             KeyRow(
                 "Alt+A, Alt+K, Alt+D",
@@ -90,7 +90,7 @@ PARTS = (
     ),
     KeyPart(
         mark("Preview and other texts"),
-        ("agents", "toml"),
+        ("tools", "text"),
         (
             KeyRow("F3, Shift+F3", mark("next and previous match")),
             KeyRow("Ctrl+Shift+[, Ctrl+Shift+]", mark("fold, unfold where the cursor is")),
@@ -114,7 +114,7 @@ PARTS = (
     ),
     KeyPart(
         mark("Policy"),
-        ("policy",),
+        ("rules",),
         (
             KeyRow("Alt+Up, Alt+Down", mark("moves the rule, or the step of a composition")),
             KeyRow("Enter, Ins, Del", mark("edits the rule or step, adds one, removes it")),
@@ -130,7 +130,7 @@ PARTS = (
     ),
     KeyPart(
         mark("Console"),
-        ("console",),
+        ("try",),
         (
             KeyRow("Ctrl+Return, Ctrl+Shift+Return", mark("decide, run")),
             KeyRow("Ctrl+Shift+E, Ctrl+Shift+V", mark("fills in an example, puts in a provider's whole call")),
@@ -144,7 +144,7 @@ PARTS = (
     ),
     KeyPart(
         mark("Audit"),
-        ("audit",),
+        ("calls",),
         (
             KeyRow(
                 "Left, Right, Escape", mark("on the timeline: another stretch of time, all times; with Shift several")
@@ -153,7 +153,7 @@ PARTS = (
     ),
     KeyPart(
         mark("TOML"),
-        ("toml",),
+        ("text",),
         (
             KeyRow("Ctrl+Return", mark("applies the typed text, as one edit")),
             KeyRow("F8", mark("goes to the next error in the text")),
@@ -162,7 +162,7 @@ PARTS = (
     ),
     KeyPart(
         mark("A call that asks"),
-        ("console", "approvals"),
+        ("try", "waiting"),
         (
             KeyRow("F6", mark("goes to the question of a call that waits")),
             KeyRow("Alt+1, Alt+2, Alt+3, Alt+4", mark("deny, allow once, for a while, for this session")),

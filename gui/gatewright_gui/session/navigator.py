@@ -68,42 +68,42 @@ class Navigator(QObject):
 
     def go_to_question(self) -> None:
         """Show the question that a call of the console waits with."""
-        self.page_requested.emit("console")
+        self.page_requested.emit("try")
         self.question_requested.emit()
 
     def ask_for_servers(self) -> None:
         """Ask which servers of a client are to be taken in."""
-        self.page_requested.emit("catalogs")  # first: the page comes to be when it is shown
+        self.page_requested.emit("servers")  # first: the page comes to be when it is shown
         self.servers_requested.emit()
 
     def ask_for_client(self) -> None:
         """Ask which client the gateway goes into."""
-        self.page_requested.emit("catalogs")  # first, as above
+        self.page_requested.emit("servers")  # first, as above
         self.client_requested.emit()
 
     def ask_for_trust(self, catalog_id: str) -> None:
         """Ask whether the server of a catalog is trusted."""
-        self.page_requested.emit("catalogs")  # first, as above
+        self.page_requested.emit("servers")  # first, as above
         self.trust_requested.emit(catalog_id)
 
     def go_to_waiting(self, digests: tuple[str, ...]) -> None:
         """Show the calls that wait for an answer, one of these first; () names none."""
-        self.page_requested.emit("approvals")  # first, as above
+        self.page_requested.emit("waiting")  # first, as above
         self.waiting_requested.emit(digests)
 
     def go_to_span(self, span: tuple[float, float]) -> None:
         """Show the calls of a span of time, in seconds since 1970."""
-        self.page_requested.emit("audit")  # first, as above
+        self.page_requested.emit("calls")  # first, as above
         self.span_requested.emit(span)
 
     def go_to_line(self, line: int) -> None:
         """Show a line of the policy."""
-        self.page_requested.emit("toml")  # first: a page hears nothing before it is there
+        self.page_requested.emit("text")  # first: a page hears nothing before it is there
         self.line_requested.emit(line)
 
     def go_to_difference(self, difference: str | None = None) -> None:
         """Show a difference, or how the policy file differs from what is open."""
-        self.page_requested.emit("toml")  # first, as above
+        self.page_requested.emit("text")  # first, as above
         self.difference_requested.emit(difference)
 
     def go_to_tool(
@@ -115,7 +115,7 @@ class Navigator(QObject):
         rule: Address | None = None,
     ) -> None:
         """Show a row of the tree of tools, a part of what is told of it, and a rule in that part."""
-        self.page_requested.emit("agents")  # first, as above
+        self.page_requested.emit("tools")  # first, as above
         self.tool_requested.emit(agent_id, tool, operation)
         if part is not None:
             self.detail_requested.emit(part, rule)
@@ -131,12 +131,12 @@ class Navigator(QObject):
         """Begin a call of a tool in the Console, filled in where there are arguments; ``folder``: where the coding
         agent works, for a tool that it runs itself.
         """
-        self.page_requested.emit("console")  # first, as above
+        self.page_requested.emit("try")  # first, as above
         self.call_requested.emit(agent_id, tool, operation, arguments, folder)
 
     def go_to_agent(self, agent_id: str, rule: Address | None = None) -> None:
         """Show what an agent is granted, and a rule of that."""
-        self.page_requested.emit("agents")  # first, as above
+        self.page_requested.emit("tools")  # first, as above
         self.tool_requested.emit(agent_id, None, None)
         self.detail_requested.emit("agent", rule)
 
@@ -152,17 +152,17 @@ class Navigator(QObject):
 
     def go_to_policy_rule(self, index: int) -> None:
         """Show a policy rule."""
-        self.page_requested.emit("policy")  # first, as above
+        self.page_requested.emit("rules")  # first, as above
         self.policy_rule_requested.emit(index)
 
     def go_to_composition(self, name: str) -> None:
         """Show the steps of a composition."""
-        self.page_requested.emit("policy")  # first, as above
+        self.page_requested.emit("rules")  # first, as above
         self.composition_requested.emit(name)
 
     def begin_policy_rule(self, rule: PolicyRule, field: str) -> None:
         """Begin a policy rule about an argument in its form; nothing is written before somebody applies it."""
-        self.page_requested.emit("policy")  # first, as above
+        self.page_requested.emit("rules")  # first, as above
         self.new_policy_rule_requested.emit(rule, field)
 
     def go_to_rule(self, place: RulePlace) -> None:

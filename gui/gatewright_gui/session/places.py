@@ -56,7 +56,7 @@ def go_to(place: Place, navigator: Navigator, selection: Selection) -> None:
     match place.kind:
         case "agent":
             selection.choose_agent(place.name)
-            navigator.go_to_page("agents")
+            navigator.go_to_page("tools")
         case "tool" | "operation":
             navigator.go_to_tool(selection.agent_id or "", place.name, place.operation or None)
         case "source":

@@ -12,12 +12,15 @@ class Selection(QObject):
     """The agent's id, or None."""
     tool_changed = Signal(object)
     """The tool's name, or None."""
+    everyone_changed = Signal(object)
+    """bool: whether what is shown is about all agents."""
     groups_folded = Signal()
     """Groups of tools were closed or opened."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._agent_id: str | None = None
+        self._is_everyone = False
         self._tool: str | None = None
         self._operation: str | None = None
         self._closed_groups: frozenset[str] = frozenset()
@@ -26,6 +29,17 @@ class Selection(QObject):
     def agent_id(self) -> str | None:
         """The chosen agent."""
         return self._agent_id
+
+    @property
+    def is_everyone(self) -> bool:
+        """Tell whether what is shown is about all agents; one of them stays chosen."""
+        return self._is_everyone
+
+    def show_everyone(self, *, on: bool) -> None:
+        """Show what is about all agents, or about the chosen one."""
+        if on != self._is_everyone:
+            self._is_everyone = on
+            self.everyone_changed.emit(on)
 
     @property
     def tool(self) -> str | None:

@@ -100,7 +100,7 @@ class FirstSteps(QWidget):
     def follow_page(self, key: str) -> None:
         """Another page is shown: from now on the Console is there to be followed."""
         self._keep_room(on=False)
-        if key == "console" and not self._is_following_calls and self._kept not in {"", OVER}:
+        if key == "try" and not self._is_following_calls and self._kept not in {"", OVER}:
             from gatewright_gui.pages.trial import TrialPage
 
             page = self._shelf.page(key)
@@ -155,13 +155,13 @@ class FirstSteps(QWidget):
 
     @property
     def _agents_page(self) -> ToolsPage:
-        page = self._shelf.page("agents")
+        page = self._shelf.page("tools")
         if not isinstance(page, ToolsPage):
-            raise TypeError("the page `agents` is that of the agents")
+            raise TypeError("the page `tools` is that of the tools")
         return page
 
     def _go_to_tree(self) -> None:
-        self._context.navigator.go_to_page("agents")
+        self._context.navigator.go_to_page("tools")
 
     def _look_for_tick(self, changes: ChangeSet) -> None:
         """Done is what an agent may call now and might not before; where that is taken back it is to do again."""
@@ -195,7 +195,7 @@ class FirstSteps(QWidget):
             self._show_done()
 
     def _go_to_schema(self) -> None:
-        self._context.navigator.go_to_page("agents")
+        self._context.navigator.go_to_page("tools")
         self._agents_page.show_schema()
 
     def _look_for_schema(self, _before: object, now: QWidget | None) -> None:
@@ -210,7 +210,7 @@ class FirstSteps(QWidget):
         if chosen.agent_id is not None and chosen.tool is not None:
             self._context.navigator.go_to_call(chosen.agent_id, chosen.tool, chosen.operation)
         else:
-            self._context.navigator.go_to_page("console")
+            self._context.navigator.go_to_page("try")
 
 
 def _mark_of(path: Path | None) -> str:

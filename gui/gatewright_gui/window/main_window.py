@@ -22,7 +22,7 @@ from gatewright_gui.qt.language import counted, key_names, mark, tr
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget.icon_rail import IconRail
+from gatewright_gui.qt.widget.icon_rail import BadgeTone, IconRail
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.toast import Toast
 from gatewright_gui.session.derive import Deriver, WorkerLost
@@ -72,8 +72,6 @@ DEFAULT_SIZE = (1280, 800)
 POLICY_FILTER = mark("Policy files (*.toml)")
 EXPORT_FOLDER = "export-folder"
 _log = logging.getLogger(__name__)
-NUMBERED = 9
-"""The pages after the ninth have no key of their own."""
 
 
 class MainWindow(QMainWindow):
@@ -88,6 +86,7 @@ class MainWindow(QMainWindow):
         self._demo = demo
         self._may_close = False
         self._text_size = preferences.text_size
+        self._problem_badge: tuple[int, BadgeTone, str, BadgeTone | None] = (0, "ask", "", None)
         self._found: CheckCount | None = None
         self._progress: CheckProgress | None = None
         self.tasks = TaskOwner(self._failed)
@@ -143,20 +142,19 @@ class MainWindow(QMainWindow):
         rail = IconRail()
         rail.setObjectName("rail")
         for number, row in enumerate(PAGES, 1):
-            button = rail.add_page(row.key, row.icon, tr(row.label))
+            button = rail.add_page(row.key, row.icon, tr(row.label), at_foot=row.at_foot)
             button.setObjectName(f"rail.{row.key}")
-            keys = f"Ctrl+{number}" if number <= NUMBERED else ""
-            button.setToolTip(f"{tr(row.label)} ({keys})" if keys else tr(row.label))
+            button.setToolTip(f"{tr(row.label)} (Ctrl+{number})")
             button.clicked.connect(self._focus_page)
-            go = QAction(tr(row.label), self)
-            go.setObjectName(f"action.page.{row.key}")
-            go.setShortcut(QKeySequence(keys))
-            go.setStatusTip(tr(row.words))
-            tie_icon(go, row.icon)
-            go.triggered.connect(lambda _=False, key=row.key: self.show_page(key))
-            self.addAction(go)
-            self.actions_by_key[f"page.{row.key}"] = go
-        rail.set_current(FIRST)
+            for one in (row, *row.tabs):
+                go = self.actions_by_key[f"page.{one.key}"] = QAction(tr(one.label), self)
+                go.setObjectName(f"action.page.{one.key}")
+                go.setStatusTip(tr(one.words))
+                tie_icon(go, row.icon)
+                go.triggered.connect(lambda _=False, key=one.key: self.show_page(key))
+                self.addAction(go)
+            self.actions_by_key[f"page.{row.key}"].setShortcut(QKeySequence(f"Ctrl+{number}"))
+        rail.set_current(next(row.key for row in PAGES if FIRST in {row.key, *(one.key for one in row.tabs)}))
         return rail
 
     def _lay_out(self) -> None:
@@ -202,7 +200,7 @@ class MainWindow(QMainWindow):
         document.alarm_changed.connect(self._tell_alarm)
         document.live.changed.connect(self.status.set_live)
         self.draft.changed.connect(self._tell_draft)
-        self.status.live_requested.connect(lambda: self.show_page("console"))
+        self.status.live_requested.connect(lambda: self.show_page("try"))
         self.alarm.action_requested.connect(lambda: self.show_page("problems"))
         self.waiting.changed.connect(self._tell_waiting)
         self.status.waiting_requested.connect(lambda: self.navigator.go_to_waiting(()))
@@ -221,8 +219,8 @@ class MainWindow(QMainWindow):
         self.selection.tool_changed.connect(self._tell_trail)
         self.navigator.page_requested.connect(self.show_page)
         self.navigator.line_requested.connect(self._go_to_line)
-        self.navigator.tool_requested.connect(self._go_to_tool)
-        self.rail.current_changed.connect(self._show_chosen)
+        self.rail.current_changed.connect(self._show_place)
+        self.shelf.current_changed.connect(self._follow_page)
         self.navigator.reload_requested.connect(self.reload)
         self.shelf.problems_requested.connect(lambda: self.show_page("problems"))
         self.shelf.welcome.way_chosen.connect(self.steps.begin)
@@ -273,7 +271,7 @@ class MainWindow(QMainWindow):
         from gatewright_gui.window.help_dialog import HelpDialog
 
         dialog = HelpDialog(self)
-        dialog.file_requested.connect(lambda: self.show_page("toml"))
+        dialog.file_requested.connect(lambda: self.show_page("text"))
         return dialog
 
     def show_keys(self) -> None:
@@ -302,17 +300,23 @@ class MainWindow(QMainWindow):
 
     def show_page(self, key: object) -> None:
         """Make a page the visible one."""
-        if isinstance(key, str) and key in self.rail.keys:
-            self.rail.set_current(key)
+        if isinstance(key, str) and self.shelf.knows(key):
+            self.shelf.show_page(key)
             self._focus_page()
 
-    def _show_chosen(self, key: str) -> None:
-        self.rail.button(key).setFocus(Qt.FocusReason.OtherFocusReason)  # else Qt moves the keys when the page hides
-        self.shelf.show_page(key)
+    def _show_place(self, key: str) -> None:
+        if key != self.shelf.current_place:
+            self.shelf.show_page(key)
+
+    def _follow_page(self, key: str) -> None:
+        button = self.rail.button(self.shelf.current_place)
+        if not button.isChecked():
+            button.setFocus(Qt.FocusReason.OtherFocusReason)  # else Qt moves the keys when the page hides
+            button.setChecked(True)
         self.steps.follow_page(key)
         if key == "problems":
             self.upkeep.look_again()
-        self.asking.set_away(is_away=key == "approvals")
+        self.asking.set_away(is_away=key == "waiting")
         self._tell_trail()
 
     def _focus_page(self, _checked: bool = False) -> None:
@@ -330,7 +334,7 @@ class MainWindow(QMainWindow):
     def _palette_rows(self) -> Sequence[PaletteEntry]:
         from gatewright_gui.window.paletterows import palette_rows
 
-        shown = self.shelf.page(self.shelf.current_key) if self.shelf.is_usable(self.shelf.current_key) else None
+        shown = self.shelf.place(self.shelf.current_key) if self.shelf.is_usable(self.shelf.current_key) else None
         return palette_rows(self.document, self.actions_by_key.values(), shown)
 
     def _go_or_do(self, target: object) -> None:
@@ -611,8 +615,8 @@ class MainWindow(QMainWindow):
     def _show_noted(self, key: str, words: str) -> None:
         from gatewright_gui.pages.activity.page import CallsPage
 
-        self.show_page("audit")
-        page = self.shelf.page("audit")
+        self.show_page("calls")
+        page = self.shelf.page("calls")
         if isinstance(page, CallsPage):
             page.filters.set_noted(key, words)
 
@@ -623,8 +627,10 @@ class MainWindow(QMainWindow):
         self.status.set_problems(errors, warnings, is_known=is_known)
         words = [counted(errors, "error", "errors")] if errors else []
         words += [counted(warnings, "warning", "warnings")] if warnings else []
-        tone, beside = ("deny", "ask" if warnings else None) if errors else ("ask", None)
-        self.rail.set_badge("problems", errors or warnings, tone, ", ".join(words), beside)
+        tone: BadgeTone = "deny" if errors else "ask"
+        beside: BadgeTone | None = "ask" if errors and warnings else None
+        self._problem_badge = (errors or warnings, tone, ", ".join(words), beside)
+        self._tell_draft()
 
     def _tell_state(self, _dirty: object = None) -> None:
         if not self.document.is_open:
@@ -639,11 +645,10 @@ class MainWindow(QMainWindow):
         self._refresh_actions()
 
     def _tell_trail(self, _what: object = None) -> None:
-        row = next(row for row in PAGES if row.key == self.shelf.current_key)
-        if row.key == "agents":
+        if self.shelf.current_key == "tools":
             self.top.set_trail(self.selection.agent_id, self.selection.tool, self.selection.operation)
         else:
-            self.top.set_trail(tr(row.label))
+            self.top.set_trail(tr(self.shelf.current_row.label))
 
     def _saved(self, _path: object) -> None:
         self.status.set_saved_at(self.document.saved_at)
@@ -652,24 +657,25 @@ class MainWindow(QMainWindow):
         self.message.dismiss()
 
     def _tell_draft(self) -> None:
-        """At the page's place in the rail, as long as something typed there is not applied."""
-        self.rail.set_badge("toml", int(self.draft.is_pending), "ask")
+        """At the place in the rail: the problems, or else that something typed there is not applied."""
+        count, tone, words, beside = self._problem_badge
+        pending = (1, "ask", tr("typed and not applied"), None)
+        self.rail.set_badge(
+            "policy_file", *(pending if self.draft.is_pending and not count else (count, tone, words, beside))
+        )
         self._refresh_actions()
 
     def _tell_gone(self, _is_gone: object) -> None:
         self.outside.tell_gone()
         self._tell_state()
 
-    def _go_to_line(self, _line: object) -> None:
-        self.show_page("toml")
-
-    def _go_to_tool(self, _agent_id: object, _tool: object, _operation: object) -> None:
-        self.show_page("agents")
-
     def _refresh_actions(self, _index: object = None) -> None:
         refresh_actions(self.actions_by_key, self.document)
         if self.draft.is_pending and self.document.is_open:
             self.actions_by_key["save"].setEnabled(True)  # it asks whether to apply first
+
+    def _go_to_line(self, _line: object) -> None:
+        self.show_page("text")
 
     def show_difference(self) -> None:
         """Show how the policy file differs from what is open here."""
@@ -689,7 +695,7 @@ class MainWindow(QMainWindow):
     def _tell_waiting(self, questions: "tuple[PendingApproval, ...]") -> None:
         """At the foot, at the page's place in the rail, and over every other page."""
         self.status.set_waiting(len(questions))
-        self.rail.set_badge("approvals", len(questions), "ask")
+        self.rail.set_badge("activity", len(questions), "ask")
         self.asking.set_questions(questions)
         self.notifier.tell(questions)
 

@@ -1,10 +1,10 @@
-"""The table of pages, in the order of the rail and of Ctrl+1, ..., Ctrl+9. It makes none of them.
+"""The table of places, in the order of the rail and of Ctrl+1, ..., Ctrl+6, each with its tabs. It makes none of them.
 
 All but the one that a window begins with are imported when they are first shown: the window comes up without them.
 """
 
-from gatewright_gui.pages.access.tools.page import ToolsPage
-from gatewright_gui.pages.page import Page, PageContext, PageRow
+from gatewright_gui.pages.access.page import AccessPage
+from gatewright_gui.pages.page import Page, PageContext, PageRow, TabbedPage
 from gatewright_gui.qt.language import mark
 
 
@@ -14,13 +14,19 @@ def _home(context: PageContext) -> Page:
     return HomePage(context)
 
 
+def _tools(context: PageContext) -> Page:
+    from gatewright_gui.pages.access.tools.page import ToolsPage
+
+    return ToolsPage(context)
+
+
 def _files(context: PageContext) -> Page:
     from gatewright_gui.pages.access.files import FilesPage
 
     return FilesPage(context)
 
 
-def _policy(context: PageContext) -> Page:
+def _rules(context: PageContext) -> Page:
     from gatewright_gui.pages.access.rules import RulesPage
 
     return RulesPage(context)
@@ -32,19 +38,31 @@ def _memory(context: PageContext) -> Page:
     return MemoryPage(context)
 
 
-def _console(context: PageContext) -> Page:
-    from gatewright_gui.pages.trial import TrialPage
+def _try(context: PageContext) -> Page:
+    from gatewright_gui.pages.trial.page import TrialPage
 
     return TrialPage(context)
 
 
-def _approvals(context: PageContext) -> Page:
+def _waiting(context: PageContext) -> Page:
     from gatewright_gui.pages.activity.approvals import WaitingPage
 
     return WaitingPage(context)
 
 
-def _toml(context: PageContext) -> Page:
+def _calls(context: PageContext) -> Page:
+    from gatewright_gui.pages.activity import CallsPage
+
+    return CallsPage(context)
+
+
+def _servers(context: PageContext) -> Page:
+    from gatewright_gui.pages.servers import ServersPage
+
+    return ServersPage(context)
+
+
+def _text(context: PageContext) -> Page:
     from gatewright_gui.pages.policy_file import TextPage
 
     return TextPage(context)
@@ -56,20 +74,37 @@ def _problems(context: PageContext) -> Page:
     return ProblemsPage(context)
 
 
-def _catalogs(context: PageContext) -> Page:
-    from gatewright_gui.pages.servers import ServersPage
+def _settings(context: PageContext) -> Page:
+    from gatewright_gui.pages.policy_file.settings_pane import SettingsPage
 
-    return ServersPage(context)
-
-
-def _audit(context: PageContext) -> Page:
-    from gatewright_gui.pages.activity import CallsPage
-
-    return CallsPage(context)
+    return SettingsPage(context)
 
 
-FIRST = "agents"
+FIRST = "tools"
 """The page that a window begins with."""
+ACCESS = (
+    PageRow("tools", "", mark("Tools"), _tools, words=mark("agents, their tools and operations, the matrix")),
+    PageRow("files", "", mark("Files"), _files, words=mark("which files, by levels")),
+    PageRow(
+        "rules", "", mark("Rules"), _rules, words=mark("policy rules for all agents: deny, ask first, amount over")
+    ),
+    PageRow("memory", "", mark("Memory"), _memory, words=mark("blocks, notes, archive, conversations")),
+)
+ACTIVITY = (
+    PageRow("waiting", "", mark("Waiting"), _waiting, words=mark("approvals, standing answers")),
+    PageRow(
+        "calls",
+        "",
+        mark("Calls"),
+        _calls,
+        words=mark("audit, log of calls: denied, allowed, asked, history, when and why"),
+    ),
+)
+POLICY_FILE = (
+    PageRow("text", "", mark("Text"), _text, works_without_policy=True, words=mark("the TOML of the policy")),
+    PageRow("problems", "", mark("Problems"), _problems, works_without_policy=True),
+    PageRow("settings", "", mark("Settings"), _settings, words=mark("defaults, folders, shell, web, messages")),
+)
 PAGES = (
     PageRow(
         "home",
@@ -78,26 +113,28 @@ PAGES = (
         _home,
         words=mark("am I safe, all agents, risks, what waits, who can do what, calls today, unused rights"),
     ),
-    PageRow("agents", "users", mark("Agents"), ToolsPage),
-    PageRow("files", "folder-tree", mark("Files"), _files),
+    PageRow("access", "users", mark("Access"), lambda context: AccessPage(context, ACCESS), tabs=ACCESS),
+    PageRow("try", "terminal", mark("Try"), _try, words=mark("console: make a call, decide it, run it in a copy")),
     PageRow(
-        "policy",
-        "scroll-text",
-        mark("Policy"),
-        _policy,
-        words=mark("policy rules for all agents: deny, ask first, amount over"),
-    ),
-    PageRow("memory", "database", mark("Memory"), _memory),
-    PageRow("console", "terminal", mark("Console"), _console),
-    PageRow("approvals", "hand", mark("Approvals"), _approvals),
-    PageRow(
-        "audit",
+        "activity",
         "history",
-        mark("Audit"),
-        _audit,
-        words=mark("log of calls: denied, allowed, asked, history, when and why"),
+        mark("Activity"),
+        lambda context: TabbedPage(context, "activity", ACTIVITY),
+        tabs=ACTIVITY,
     ),
-    PageRow("toml", "file-code", mark("TOML"), _toml, works_without_policy=True),
-    PageRow("problems", "triangle-alert", mark("Problems"), _problems, works_without_policy=True),
-    PageRow("catalogs", "plug", mark("Catalogs"), _catalogs),
+    PageRow("servers", "plug", mark("Servers"), _servers, words=mark("MCP servers, coding agents, clients, catalogs")),
+    PageRow(
+        "policy_file",
+        "file-code",
+        mark("Policy file"),
+        lambda context: TabbedPage(context, "policy_file", POLICY_FILE),
+        works_without_policy=True,
+        tabs=POLICY_FILE,
+        at_foot=True,
+    ),
 )
+
+
+def all_rows() -> tuple[PageRow, ...]:
+    """Return the pages that show something: the tabs of a place, or the place itself."""
+    return tuple(one for row in PAGES for one in row.tabs or (row,))

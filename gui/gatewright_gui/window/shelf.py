@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QStackedWidget
 
-from gatewright_gui.pages.page import Page, PageContext, PageRow
+from gatewright_gui.pages.page import Page, PageContext, PageRow, TabbedPage
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.session.document import Document
@@ -19,16 +19,19 @@ MOST_ASKED = QSize(760, 400)
 
 
 class PageShelf(QStackedWidget):
-    """One page is the current one, by key."""
+    """One page is the current one, by its key: a tab of a place, or a place without tabs."""
 
     problems_requested = Signal()
+    current_changed = Signal(object)
+    """Key of the page that is meant to be seen: str."""
 
     def __init__(self, rows: Sequence[PageRow], first: str, context: PageContext) -> None:
         super().__init__()
         self._document: Document = context.document
         self._context = context
-        self._rows = {row.key: row for row in rows}
-        self._pages: dict[str, Page] = {}
+        self._rows = {one.key: one for row in rows for one in (row, *row.tabs)}
+        self._place_of = {one.key: row.key for row in rows for one in (row, *row.tabs)}
+        self._places: dict[str, Page] = {}
         self._current = first
         self.welcome = Welcome()
         self.empty = EmptyState(
@@ -54,16 +57,45 @@ class PageShelf(QStackedWidget):
         return self._current
 
     @property
+    def current_row(self) -> PageRow:
+        """The row of the page that is meant to be seen."""
+        return self._rows[self._current]
+
+    @property
+    def current_place(self) -> str:
+        """Key of the place that is meant to be seen."""
+        return self.place_of(self._current)
+
+    def place_of(self, key: str) -> str:
+        """Return the key of the place that a page is in. Raises KeyError for an unknown key."""
+        return self._place_of[key]
+
+    @property
     def pages(self) -> Mapping[str, Page]:
-        """The pages that were made, by key."""
-        return self._pages
+        """The pages that were made, by key: tabs, and places without."""
+        found: dict[str, Page] = {}
+        for key, page in self._places.items():
+            found |= page.pages if isinstance(page, TabbedPage) else {key: page}
+        return found
+
+    def knows(self, key: str) -> bool:
+        """Tell whether a key is that of a page or place."""
+        return key in self._rows
+
+    def place(self, key: str) -> Page:
+        """Return the place of a page, made now if nobody needed it so far. Raises KeyError for an unknown key."""
+        key = self._place_of[key]
+        if key not in self._places:
+            place = self._places[key] = self._rows[key].make(self._context)
+            self.addWidget(place)
+            if isinstance(place, TabbedPage):
+                place.tab_changed.connect(self._follow_tab)
+        return self._places[key]
 
     def page(self, key: str) -> Page:
-        """A page, made now if nobody needed it so far. Raises KeyError for an unknown key."""
-        if key not in self._pages:
-            self._pages[key] = self._rows[key].make(self._context)
-            self.addWidget(self._pages[key])
-        return self._pages[key]
+        """Return a page, made now if nobody needed it so far. Raises KeyError for an unknown key."""
+        place = self.place(key)
+        return place.tab(key) if isinstance(place, TabbedPage) and key in place.rows else place
 
     def is_usable(self, key: str) -> bool:
         """Whether a page has something to show."""
@@ -80,15 +112,29 @@ class PageShelf(QStackedWidget):
 
     def end(self) -> None:
         """The window closes."""
-        for page in self._pages.values():
+        for page in self._places.values():
             page.end()
 
     def show_page(self, key: str) -> None:
-        """Make a page the visible one, or say why it cannot be seen."""
-        self._current = key
+        """Make a page the visible one, or say why it cannot be seen; of a place with tabs the tab chosen last."""
+        if self._rows[key].tabs:
+            place = self._places.get(key)
+            key = place.current_key if isinstance(place, TabbedPage) else self._rows[key].tabs[0].key
+        is_other, self._current = key != self._current, key
         if self.is_usable(key):
-            page = self.page(key)
-            self.setCurrentWidget(page)
-            page.page_shown()
-            return
-        self.setCurrentWidget(self.welcome if self._document.failure is None else self.empty)
+            place = self.place(key)
+            if isinstance(place, TabbedPage):
+                for row in place.rows.values():
+                    place.enable_tab(row.key, on=self.is_usable(row.key))
+                place.show_tab(key)
+            self.setCurrentWidget(place)
+            place.page_shown()
+        else:
+            self.setCurrentWidget(self.welcome if self._document.failure is None else self.empty)
+        if is_other:
+            self.current_changed.emit(key)
+
+    def _follow_tab(self, key: str) -> None:
+        if self._place_of[key] == self.current_place and key != self._current:
+            self._current = key
+            self.current_changed.emit(key)

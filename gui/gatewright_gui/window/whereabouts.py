@@ -65,7 +65,7 @@ class Whereabouts:
 
     @property
     def _agents(self) -> ToolsPage:
-        page = self._shelf.page("agents")
+        page = self._shelf.page("tools")
         if not isinstance(page, ToolsPage):
-            raise TypeError("the page `agents` is that of the agents")
+            raise TypeError("the page `tools` is that of the tools")
         return page

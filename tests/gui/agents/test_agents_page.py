@@ -19,7 +19,7 @@ from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.session.verbs import capabilities, rights, sources
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.files.support import source_of
-from tests.gui.session.opened import agents_page, cell, click, settled, ticked, until
+from tests.gui.session.opened import agents_page, agents_pane, cell, click, settled, ticked, until
 
 ON, OFF, PART = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
 TIP = Qt.ItemDataRole.ToolTipRole
@@ -132,7 +132,7 @@ async def test_condition_on_the_path_alone_goes_by_the_path_and_its_files_are_co
 
 
 async def leave_and_come_back(window: MainWindow) -> None:
-    for page in ("problems", "agents"):
+    for page in ("problems", "tools"):
         window.navigator.go_to_page(page)
     await settled(window)
 
@@ -357,8 +357,8 @@ async def test_why_names_the_rule_and_a_click_goes_to_its_line(window: MainWindo
     QTest.mouseClick(why.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
     await settled(window)
 
-    assert window.shelf.current_key == "toml"
-    page = window.shelf.page("toml")
+    assert window.shelf.current_key == "text"
+    page = window.shelf.page("text")
     assert isinstance(page, TextPage)
     selected = page.code.editor.textCursor().selectedText()
     assert selected == window.document.workspace.text().splitlines()[reason.line - 1]
@@ -397,7 +397,7 @@ async def test_preview_shows_other_formats_and_all_tools(window: MainWindow) -> 
 
 
 async def test_added_agent_can_be_named_at_once_and_may_do_nothing(window: MainWindow) -> None:
-    pane = agents_page(window).agents
+    pane = agents_pane(window)
     pane.add()
     field = window.findChild(QLineEdit, "agents.list.name")
     assert field is not None
@@ -416,7 +416,7 @@ async def test_added_agent_can_be_named_at_once_and_may_do_nothing(window: MainW
 
 async def test_removed_agent_comes_back_by_undo(window: MainWindow) -> None:
     await choose(window, "newcomer")
-    agents_page(window).agents.remove()
+    agents_pane(window).remove()
 
     assert "newcomer" not in window.document.policy.agents
     assert window.selection.agent_id == "operator"
@@ -424,7 +424,7 @@ async def test_removed_agent_comes_back_by_undo(window: MainWindow) -> None:
     assert list(window.document.policy.agents) == ["archivist", "researcher", "operator", "newcomer"]
     assert window.selection.agent_id == "newcomer"
 
-    agents_page(window).agents.remove()
+    agents_pane(window).remove()
     window.selection.choose_agent("archivist")
     window.undo()
     assert window.selection.agent_id == "archivist", "somebody chose another one meanwhile"
@@ -432,8 +432,8 @@ async def test_removed_agent_comes_back_by_undo(window: MainWindow) -> None:
 
 async def test_without_agents_the_page_offers_to_add_one(window: MainWindow) -> None:
     page = agents_page(window)
-    page.agents.view.selectAll()
-    page.agents.remove()
+    agents_pane(window).view.selectAll()
+    agents_pane(window).remove()
     assert page.nobody.isVisible()
     assert page.main_view() is page.nobody.action_button
 
@@ -448,7 +448,7 @@ async def test_without_agents_the_page_offers_to_add_one(window: MainWindow) -> 
 
 
 async def test_escape_in_the_name_of_a_new_agent_takes_it_back_and_of_another_leaves_it(window: MainWindow) -> None:
-    pane = agents_page(window).agents
+    pane = agents_pane(window)
     before = window.document.policy
     pane.add()
     field = window.findChild(QLineEdit, "agents.list.name")
@@ -561,7 +561,7 @@ async def test_tools_that_a_search_hid_come_back_as_they_were(window: MainWindow
 
 
 async def test_name_that_is_refused_is_said_in_the_field_and_stays_there(window: MainWindow) -> None:
-    agents = agents_page(window).agents
+    agents = agents_pane(window)
     agents.add()
     field = agents.view.findChild(QLineEdit, "agents.list.name")
     assert field is not None
@@ -596,7 +596,7 @@ def choose_source(window: MainWindow, text: str) -> None:
 async def test_new_agent_is_told_what_to_do_next(window: MainWindow) -> None:
     await choose(window, "operator")
     assert advice(window) == ""
-    agents_page(window).agents.add()
+    agents_pane(window).add()
     await settled(window)
     assert advice(window) == NOTHING_AT_ALL
 
@@ -609,7 +609,7 @@ async def test_new_agent_is_told_what_to_do_next(window: MainWindow) -> None:
 
 
 async def test_advice_that_comes_and_goes_does_not_move_the_rows_under_the_mouse(window: MainWindow) -> None:
-    agents_page(window).agents.add()
+    agents_pane(window).add()
     await settled(window)
     tools = agents_page(window).tools
     before = (tools.view.mapTo(window, QPoint(0, 0)), tools.sources.button.pos())
@@ -717,12 +717,18 @@ async def test_long_reason_is_wrapped_and_names_the_file(window: MainWindow) -> 
 
 async def test_an_agent_is_added_by_its_keys_from_all_over_the_page(window: MainWindow) -> None:
     page = agents_page(window)
-    places = [page.agents.view, page.tools.view, page.tools.search, page.preview.table, page.mode.button("tree")]
-    page.mode.set_current("matrix")
-    page.mode.set_current("tree")
+    places = [
+        agents_pane(window).view,
+        page.tools.view,
+        page.tools.search,
+        page.preview.table,
+        agents_pane(window).everyone,
+    ]
+    window.selection.show_everyone(on=True)
+    window.selection.show_everyone(on=False)
     await settled(window)
     for place in [*places, page.matrix.view]:
-        page.mode.set_current("matrix" if place is page.matrix.view else "tree")
+        window.selection.show_everyone(on=place is page.matrix.view)
         place.setFocus()
         before = len(window.document.agents)
 
@@ -734,8 +740,7 @@ async def test_an_agent_is_added_by_its_keys_from_all_over_the_page(window: Main
 
 
 async def test_a_copy_named_by_enter_is_copied_by_the_same_keys_again(window: MainWindow) -> None:
-    page = agents_page(window)
-    page.agents.view.setFocus()
+    agents_pane(window).view.setFocus()
     before = len(window.document.agents)
 
     for count in range(1, 4):
@@ -744,5 +749,5 @@ async def test_a_copy_named_by_enter_is_copied_by_the_same_keys_again(window: Ma
         await settled(window)
 
         assert len(window.document.agents) == before + count
-        assert page.agents.chosen() == (window.selection.agent_id,)
-        assert page.agents.view.hasFocus()
+        assert agents_pane(window).chosen() == (window.selection.agent_id,)
+        assert agents_pane(window).view.hasFocus()

@@ -234,9 +234,9 @@ def note_of(detail: DetailPane) -> str:
 
 
 async def test_page_catalogs_says_who_writes_the_results_of_a_tool_and_changes_it(window: MainWindow) -> None:
-    window.show_page("catalogs")
+    window.show_page("servers")
     await settled(window)
-    page = window.shelf.page("catalogs")
+    page = window.shelf.page("servers")
     assert isinstance(page, ServersPage)
     detail, tool = page.detail, "tracker"
     assert note_of(detail) == "own results: the program that uses the policy runs it"
@@ -279,9 +279,9 @@ async def test_every_tool_says_what_the_trust_in_its_results_rests_on_and_takes_
 
 async def test_console_decides_what_another_program_runs_and_says_so(window: MainWindow) -> None:
     agents_page(window).tools.show_row("calendar", None)
-    window.show_page("console")
+    window.show_page("try")
     await settled(window)
-    page = window.shelf.page("console")
+    page = window.shelf.page("try")
     assert isinstance(page, TrialPage)
     assert (page.request.tool_name, page.run_button.text()) == ("calendar", ELSEWHERE)
     page.request.mode.set_current("json")

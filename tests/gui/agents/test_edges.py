@@ -25,7 +25,18 @@ from gatewright_gui.session.verbs import agents as agent_verbs
 from gatewright_gui.session.verbs import limits as limit_verbs
 from gatewright_gui.session.verbs.limits import ConstraintWish
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.session.opened import Said, agents_page, cell, click, demo, opened_window, settled, ticked, until
+from tests.gui.session.opened import (
+    Said,
+    agents_page,
+    agents_pane,
+    cell,
+    click,
+    demo,
+    opened_window,
+    settled,
+    ticked,
+    until,
+)
 
 ODD = """
 [[agents.newcomer.tool_rules]]
@@ -111,8 +122,8 @@ def limit(window: MainWindow, at: int, column: Column = Column.VALUE) -> QModelI
 
 async def test_a_link_to_a_limit_leads_to_its_row_from_wherever_one_is(window: MainWindow) -> None:
     page = agents_page(window)
-    page.mode.set_current("matrix")
-    window.navigator.go_to_page("console")
+    window.selection.show_everyone(on=True)
+    window.navigator.go_to_page("try")
     policy = window.document.policy
     address = ("agents", "operator", "tool_rules", 1)
     place = place_of(policy, address, None, ("file", "append"))
@@ -121,7 +132,7 @@ async def test_a_link_to_a_limit_leads_to_its_row_from_wherever_one_is(window: M
     window.navigator.go_to_rule(place)
     await settled(window)
 
-    assert (window.shelf.current_key, page.shows_matrix) == ("agents", False)
+    assert (window.shelf.current_key, page.shows_matrix) == ("tools", False)
     assert (window.selection.agent_id, window.selection.tool, window.selection.operation) == (
         "operator",
         "file",
@@ -335,7 +346,7 @@ async def test_a_limit_that_is_typed_while_the_file_is_read_again_is_lost_with_a
 
 async def test_an_undo_below_a_preset_dialog_has_the_lines_worked_out_anew(window: MainWindow) -> None:
     click(window, "file", "read")
-    agents_page(window).agents.rights_menu.open_presets(("archivist",), Preset.READ_ONLY)
+    agents_pane(window).rights_menu.open_presets(("archivist",), Preset.READ_ONLY)
     dialog = await rights_dialog(window)
     await until(lambda: dialog.edit is not None)
     first = dialog.edit
@@ -350,7 +361,7 @@ async def test_an_undo_below_a_preset_dialog_has_the_lines_worked_out_anew(windo
 
 
 async def test_an_agent_that_goes_while_its_preset_is_chosen_is_said(window: MainWindow) -> None:
-    agents_page(window).agents.rights_menu.open_presets(("newcomer",), Preset.EVERYTHING)
+    agents_pane(window).rights_menu.open_presets(("newcomer",), Preset.EVERYTHING)
     dialog = await rights_dialog(window)
     await until(lambda: dialog.edit is not None)
 
@@ -364,7 +375,7 @@ async def test_an_agent_that_goes_while_its_preset_is_chosen_is_said(window: Mai
 
 
 async def test_copying_says_which_rules_do_not_go_along(window: MainWindow) -> None:
-    agents_page(window).agents.rights_menu.open_copy("researcher")
+    agents_pane(window).rights_menu.open_copy("researcher")
     dialog = await rights_dialog(window)
     told = dialog.findChild(QLabel, "rights.not_copied")
 
@@ -382,9 +393,9 @@ async def test_a_window_without_agents_says_what_to_do_and_takes_a_new_one(windo
     page = agents_page(window)
     assert not page.tools.isEnabled()
     assert page.tools.detail.limits.model.rowCount() == 0
-    page.mode.set_current("matrix")
+    window.selection.show_everyone(on=True)
     await settled(window)
-    page.mode.set_current("tree")
+    window.selection.show_everyone(on=False)
 
     name = agent_verbs.add_agent(window.document)
     assert name == "agent"

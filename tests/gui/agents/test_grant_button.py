@@ -11,7 +11,7 @@ from tests.gui.session.opened import agents_page, cell, click, demo, opened_wind
 
 async def test_the_tick_that_lacks_a_grant_gets_its_effect_by_one_more_click(tmp_path: Path) -> None:
     async with opened_window(demo(tmp_path), tmp_path) as window:
-        window.show_page("agents")
+        window.show_page("tools")
         window.selection.choose_agent("archivist")
         await settled(window)
         pane = agents_page(window).tools
@@ -31,7 +31,7 @@ async def test_the_tick_that_lacks_a_grant_gets_its_effect_by_one_more_click(tmp
 
 async def test_every_ticked_tool_that_lacks_a_grant_offers_it_and_none_that_has_all(tmp_path: Path) -> None:
     async with opened_window(demo(tmp_path), tmp_path) as window:
-        window.show_page("agents")
+        window.show_page("tools")
         window.selection.choose_agent("archivist")
         await settled(window)
         pane = agents_page(window).tools
@@ -53,7 +53,7 @@ async def test_every_ticked_tool_that_lacks_a_grant_offers_it_and_none_that_has_
 
 async def test_a_grant_whose_reach_nobody_knows_is_asked_for_in_its_form(tmp_path: Path) -> None:
     async with opened_window(demo(tmp_path), tmp_path) as window:
-        window.show_page("agents")
+        window.show_page("tools")
         window.selection.choose_agent("archivist")
         await settled(window)
         pane = agents_page(window).tools

@@ -20,7 +20,7 @@ from gatewright_gui.session.verbs import sources
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.files.support import source_of
-from tests.gui.session.opened import Said, agents_page, demo, end, opened_window, settled, until
+from tests.gui.session.opened import Said, agents_page, agents_pane, demo, end, opened_window, settled, until
 
 SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
 PLAIN = Qt.KeyboardModifier.NoModifier
@@ -466,11 +466,11 @@ async def test_copy_puts_the_selected_cells_with_their_names_on_the_clipboard(wi
 
 async def test_an_edit_elsewhere_shows_in_the_cells(window: MainWindow) -> None:
     document, page = window.document, agents_page(window)
-    page.mode.set_current("tree")
+    window.selection.show_everyone(on=False)
     window.selection.choose_agent("operator")
     page.tools.show_row("file", None)
     page.tools.wish("deny")
-    page.mode.set_current("matrix")
+    window.selection.show_everyone(on=True)
     await known(window)
     assert text(window, "operator", "file") == "0/13"
 
@@ -481,8 +481,8 @@ async def test_an_edit_elsewhere_shows_in_the_cells(window: MainWindow) -> None:
 
 
 async def test_agents_that_come_and_go_are_columns_that_come_and_go(window: MainWindow) -> None:
-    pane, page = pane_of(window), agents_page(window)
-    page.agents.add()
+    pane = pane_of(window)
+    agents_pane(window).add()
     await known(window)
     assert len(pane.model.agents) == 5
     assert text(window, pane.model.agents[-1].agent_id, "file") != UNKNOWN
@@ -521,19 +521,19 @@ async def test_control_m_switches_there_and_back(window: MainWindow) -> None:
     page = agents_page(window)
     press(window, Qt.Key.Key_M, CTRL)
     assert page.tools.isVisible()
-    assert page.agents.isVisible()
+    assert agents_pane(window).isVisible()
     assert page.tools.view.hasFocus()
 
     QTest.keyClick(page.tools.view, Qt.Key.Key_M, CTRL)
 
     assert pane_of(window).view.isVisible()
-    assert not page.agents.isVisible()
+    assert agents_pane(window).everyone.isChecked()
     assert pane_of(window).view.hasFocus()
 
 
 async def test_nothing_is_worked_out_while_nobody_looks(window: MainWindow) -> None:
     page = agents_page(window)
-    page.mode.set_current("tree")
+    window.selection.show_everyone(on=False)
     before = pane_of(window).grid.column("researcher")
     window.selection.choose_agent("researcher")
     page.tools.show_row("file", None)

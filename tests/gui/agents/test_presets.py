@@ -9,14 +9,14 @@ from gatewright.base.errors import Problem, Severity, Subject
 from gatewright.policy.rights import Preset
 from gatewright.policy.rightsdiff import AgentDiff, RightChange, RightState
 from gatewright.policy.verdict import SafetyTier, Verdict
-from gatewright_gui.pages.access.tools.agents import COUNT, agents_with_problems, tools_with_problems
+from gatewright_gui.pages.access.agents import COUNT, agents_with_problems, tools_with_problems
 from gatewright_gui.pages.access.tools.right_changes import THEN, RightChangesModel, counts_words
 from gatewright_gui.pages.access.tools.right_lines import lines_of
 from gatewright_gui.pages.access.tools.rights_dialog import CopyDialog, PresetDialog, RightsDialog
 from gatewright_gui.pages.access.tools.tool_fit import Filters, State
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.models.values import LIMITED, rights_of
-from tests.gui.session.opened import agents_page, cell, settled, until
+from tests.gui.session.opened import agents_page, agents_pane, cell, settled, until
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 
@@ -33,7 +33,7 @@ def press(button: QPushButton | QRadioButton | QCheckBox) -> None:
 
 async def test_preset_shows_what_it_would_change_and_is_one_edit(window: MainWindow) -> None:
     before = window.document.policy
-    agents_page(window).agents.rights_menu.open_presets(("archivist",), Preset.READ_ONLY)
+    agents_pane(window).rights_menu.open_presets(("archivist",), Preset.READ_ONLY)
     dialog = await opened_dialog(window)
     assert isinstance(dialog, PresetDialog)
     await until(lambda: dialog.edit is not None)
@@ -52,7 +52,7 @@ async def test_preset_shows_what_it_would_change_and_is_one_edit(window: MainWin
 
 
 async def test_preset_that_changes_nothing_says_so_and_cannot_be_applied(window: MainWindow) -> None:
-    agents_page(window).agents.rights_menu.open_presets(("newcomer",), Preset.NOTHING)
+    agents_pane(window).rights_menu.open_presets(("newcomer",), Preset.NOTHING)
     dialog = await opened_dialog(window)
     await until(dialog.nothing.isVisible)
     assert dialog.nothing.accessibleName() == "Nothing would change"
@@ -64,7 +64,7 @@ async def test_preset_that_changes_nothing_says_so_and_cannot_be_applied(window:
 
 
 async def test_another_preset_and_another_agent_are_worked_out_anew(window: MainWindow) -> None:
-    agents_page(window).agents.rights_menu.open_presets(("newcomer",), Preset.NOTHING)
+    agents_pane(window).rights_menu.open_presets(("newcomer",), Preset.NOTHING)
     dialog = await opened_dialog(window)
     await until(dialog.nothing.isVisible)
     everything = dialog.findChild(QRadioButton, "rights.preset.everything")
@@ -83,7 +83,7 @@ async def test_another_preset_and_another_agent_are_worked_out_anew(window: Main
 
 
 async def test_rights_are_copied_with_what_is_chosen_and_read_the_same_from_the_file(window: MainWindow) -> None:
-    agents_page(window).agents.rights_menu.open_copy("researcher")
+    agents_pane(window).rights_menu.open_copy("researcher")
     dialog = await opened_dialog(window)
     assert isinstance(dialog, CopyDialog)
     assert dialog.agents.chosen == ()
@@ -186,7 +186,7 @@ async def test_ctrl_a_selects_all_that_is_shown_and_ctrl_i_the_rest(window: Main
 
 
 async def test_agents_say_how_much_is_on_and_many_can_be_filtered(window: MainWindow) -> None:
-    agents = agents_page(window).agents
+    agents = agents_pane(window)
     await until(lambda: bool(agents.rows.index(agents.rows.row_of("operator"), 0).data(COUNT)))
     on = sum(op.ticked and not op.is_hidden for r in window.document.rights("operator").values() for op in r.operations)
     assert agents.rows.index(agents.rows.row_of("operator"), 0).data(COUNT).startswith(f"{on} of ")
@@ -203,7 +203,7 @@ async def test_agents_say_how_much_is_on_and_many_can_be_filtered(window: MainWi
 
 
 async def test_several_agents_are_removed_at_once(window: MainWindow) -> None:
-    agents = agents_page(window).agents
+    agents = agents_pane(window)
     agents.view.setFocus()
     window.selection.choose_agent("archivist")
     QTest.keyClick(agents.view, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)

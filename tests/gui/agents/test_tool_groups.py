@@ -117,11 +117,11 @@ async def test_tools_of_a_server_that_is_not_trusted_lead_to_the_question_on_the
     await until(lambda: window.findChild(TrustDialog) is not None)
     dialog = window.findChild(TrustDialog)
     assert dialog is not None
-    assert window.shelf.current_key == "catalogs"
+    assert window.shelf.current_key == "servers"
     assert sys.executable in dialog.code.text
     dialog.cancel_button.click()
     await settled(window)
-    window.show_page("agents")
+    window.show_page("tools")
     assert tools.trust_button.isVisible()
     window.document.workspace.trust_server("far")
     window.document.set_problems(window.document.workspace.current_problems())

@@ -64,7 +64,7 @@ class Deployed:
 
     @property
     def page(self) -> WaitingPage:
-        page = self.window.shelf.page("approvals")
+        page = self.window.shelf.page("waiting")
         assert isinstance(page, WaitingPage)
         return page
 
@@ -105,8 +105,8 @@ async def test_calls_that_asked_while_nobody_could_be_reached_are_counted(count:
         for _ in range(count):
             assert (await workspace.call("operator", "file", DELETE)).status is Status.UNANSWERED
     async with opened_window(policy, tmp_path) as window:
-        window.show_page("approvals")
-        page = window.shelf.page("approvals")
+        window.show_page("waiting")
+        page = window.shelf.page("waiting")
         assert isinstance(page, WaitingPage)
         await until(lambda: page.empty.is_known)
         told = page.empty.accessibleDescription()
@@ -122,7 +122,7 @@ async def test_suspended_call_is_answered_here_and_made_later_by_its_program(dep
     asked = await deployed.workspace.call("operator", "file", DELETE, **named, on_ask="suspend")
     assert asked.status is Status.WAITING
     await until(lambda: bool(window.waiting.questions))
-    window.show_page("approvals")
+    window.show_page("waiting")
     page = deployed.page
     await until(page.question.isVisible)
     assert page.question.question is not None
@@ -147,14 +147,14 @@ async def test_call_that_waits_is_told_over_every_page_and_show_leads_to_it(depl
     await until(bar.isVisible)
     assert "operator asks to call file.delete, denied in" in bar.text
     assert "report.md" not in bar.text
-    assert window.rail.button("approvals").count == 1
+    assert window.rail.button("activity").count == 1
     assert window.status.waiting.text() == "1 call waits for you"
     window.show_page("files")
     assert bar.isVisible()
 
     QTest.mouseClick(bar.action_button, Qt.MouseButton.LeftButton)
 
-    assert window.shelf.current_key == "approvals"
+    assert window.shelf.current_key == "waiting"
     assert not bar.isVisible()
     question = deployed.page.question.question
     assert question is not None
@@ -164,8 +164,8 @@ async def test_call_that_waits_is_told_over_every_page_and_show_leads_to_it(depl
     await deployed.ask(APPEND)
     await until(bar.isVisible)
 
-    window.show_page("audit")
-    audit = window.shelf.page("audit")
+    window.show_page("calls")
+    audit = window.shelf.page("calls")
     assert isinstance(audit, CallsPage)
     await until(lambda: audit.model.rowCount() > 0 and audit.model.row_at(0) is not None)
     audit.view.setCurrentIndex(audit.model.index(0, 0))
@@ -178,7 +178,7 @@ async def test_call_that_waits_is_told_over_every_page_and_show_leads_to_it(depl
 
 async def test_question_shows_arguments_change_reasons_with_lines_and_who_asks(deployed: Deployed) -> None:
     await deployed.ask(DELETE)
-    deployed.window.show_page("approvals")
+    deployed.window.show_page("waiting")
     panel = deployed.page.question
     assert panel.isVisible()
     await settled(deployed.window)
@@ -201,7 +201,7 @@ async def test_question_shows_arguments_change_reasons_with_lines_and_who_asks(d
     line = next(place for place in places if place.text().startswith("agents.operator.approvals.file.delete, line "))
     QTest.mouseClick(line, Qt.MouseButton.LeftButton)
     await settled(deployed.window)
-    assert deployed.window.shelf.current_key == "toml"
+    assert deployed.window.shelf.current_key == "text"
 
 
 def question_process(deployed: Deployed) -> int:
@@ -212,7 +212,7 @@ async def test_keys_answer_and_no_letter_does(deployed: Deployed) -> None:
     call = await deployed.ask(DELETE)
     window = deployed.window
     window.activateWindow()
-    QTest.mouseClick(window.rail.button("approvals"), Qt.MouseButton.LeftButton)
+    QTest.mouseClick(window.rail.button("activity"), Qt.MouseButton.LeftButton)
     view, panel = deployed.page.view, deployed.page.question
     assert QApplication.focusWidget() is view
 
@@ -231,7 +231,7 @@ async def test_keys_answer_and_no_letter_does(deployed: Deployed) -> None:
 async def test_keys_answer_no_question_that_is_not_to_be_seen(deployed: Deployed) -> None:
     await deployed.ask(DELETE)
     window, page = deployed.window, deployed.page
-    window.show_page("approvals")
+    window.show_page("waiting")
     QTest.mouseClick(page.part.button("standing"), Qt.MouseButton.LeftButton)
 
     QTest.keyClick(page.standing.view, Qt.Key.Key_2, ALT)
@@ -243,7 +243,7 @@ async def test_keys_answer_no_question_that_is_not_to_be_seen(deployed: Deployed
 
 async def test_refusal_takes_its_reason_to_the_model(deployed: Deployed) -> None:
     call = await deployed.ask(DELETE)
-    deployed.window.show_page("approvals")
+    deployed.window.show_page("waiting")
     panel = deployed.page.question
 
     QTest.keyClicks(panel.reason, "the report is still needed")
@@ -256,7 +256,7 @@ async def test_refusal_takes_its_reason_to_the_model(deployed: Deployed) -> None
 
 async def test_next_question_comes_up_calmly_after_an_answer(deployed: Deployed) -> None:
     first, second = await deployed.ask(DELETE), await deployed.ask(APPEND)
-    deployed.window.show_page("approvals")
+    deployed.window.show_page("waiting")
     panel = deployed.page.question
 
     QTest.keyClick(deployed.page.view, Qt.Key.Key_1, ALT)
@@ -277,7 +277,7 @@ async def test_next_question_comes_up_calmly_after_an_answer(deployed: Deployed)
 async def test_question_that_goes_by_itself_is_told_and_gives_its_place_to_no_other(deployed: Deployed) -> None:
     await deployed.ask(DELETE)
     await deployed.ask(APPEND)
-    deployed.window.show_page("approvals")
+    deployed.window.show_page("waiting")
     page = deployed.page
     asked = page.question.question
     assert asked is not None
@@ -321,8 +321,8 @@ async def test_call_of_another_process_is_answered_here(tmp_path: Path, monkeypa
             process.stdin.write(json.dumps({"call": "file", "arguments": {"op": "read", "path": "note.md"}}) + "\n")
             process.stdin.flush()
             await until(lambda: len(window.waiting.questions) == 1)
-            window.show_page("approvals")
-            page = window.shelf.page("approvals")
+            window.show_page("waiting")
+            page = window.shelf.page("waiting")
             assert isinstance(page, WaitingPage)
             assert page.question.question is not None
             assert page.question.question.process_id == process.pid
@@ -344,7 +344,7 @@ async def test_call_of_another_process_is_answered_here(tmp_path: Path, monkeypa
 async def test_answers_that_stand_are_listed_with_their_uses_and_revoked(deployed: Deployed) -> None:
     call = await deployed.ask(APPEND)
     window, page = deployed.window, deployed.page
-    window.show_page("approvals")
+    window.show_page("waiting")
     QTest.keyClick(page.view, Qt.Key.Key_4, ALT)
     assert (await call).status == "allowed"
     assert (await deployed.ask_nobody(APPEND)).status == "allowed"
@@ -374,7 +374,7 @@ async def test_several_answers_are_revoked_only_after_a_question(deployed: Deplo
     for tool in ("one", "two"):
         broker.grants.remember(a_request(tool=tool, agent="operator"), lasting)
     window, page = deployed.window, deployed.page
-    window.show_page("approvals")
+    window.show_page("waiting")
     page.part.set_current("standing")
     await until(lambda: page.standing.model.rowCount() == 2)
 
@@ -396,7 +396,7 @@ async def test_several_answers_are_revoked_only_after_a_question(deployed: Deplo
 
 async def test_calls_that_asked_today_are_listed_with_answer_and_outcome(deployed: Deployed) -> None:
     page = deployed.page
-    deployed.window.show_page("approvals")
+    deployed.window.show_page("waiting")
     for arguments, key in ((DELETE, Qt.Key.Key_1), (APPEND, Qt.Key.Key_2)):
         call = await deployed.ask(arguments)
         await until(page.question.approve_button.isEnabled)
@@ -417,7 +417,7 @@ async def test_calls_that_asked_today_are_listed_with_answer_and_outcome(deploye
 async def test_answer_that_the_policy_overtook_is_listed_with_what_the_gate_made_of_it(deployed: Deployed) -> None:
     call = await deployed.ask(DELETE)
     page = deployed.page
-    deployed.window.show_page("approvals")
+    deployed.window.show_page("waiting")
     policy = deployed.workspace.policy_path
     text = policy.read_text("utf-8")
     assert '"file.delete" = "ask"' in text
@@ -445,7 +445,7 @@ async def test_desktop_tells_of_a_call_only_who_looks_elsewhere_and_wants_it(dep
     await deployed.ask(APPEND)
     assert told == [("A call waits for your answer", "operator asks to call file.append")]
     window.notifier.clicked.emit()
-    assert window.shelf.current_key == "approvals"
+    assert window.shelf.current_key == "waiting"
     await until(window.isActiveWindow)
 
     QTest.mouseClick(deployed.page.notify, Qt.MouseButton.LeftButton, pos=QPoint(8, deployed.page.notify.height() // 2))
@@ -466,7 +466,7 @@ async def test_thousand_questions_are_listed_and_chosen_without_holding_up_the_w
         return a_request(digest=f"d{number}", request_id=f"ask-{number}", asked_wall_s=1.0 + number, **more)
 
     questions = tuple(question_of(asked(number), lambda _reply: None) for number in range(1000))
-    window.show_page("approvals")
+    window.show_page("waiting")
     window.waiting.close()  # from now on it tells what the test puts in
     began = time.process_time()
     window.waiting._put(questions)  # pyright: ignore[reportPrivateUsage]
@@ -483,14 +483,14 @@ async def test_thousand_questions_are_listed_and_chosen_without_holding_up_the_w
     assert in_time(time.process_time() - began, 1.0)
     assert page.question.question.request_id == "ask-999"
     assert page.view.currentIndex().row() == 998
-    assert window.rail.button("approvals").count == 999
+    assert window.rail.button("activity").count == 999
 
 
 async def test_question_that_the_policy_or_the_files_overtook_is_listed_as_stale_with_its_age_and_why(
     deployed: Deployed,
 ) -> None:
     window, page = deployed.window, deployed.page
-    window.show_page("approvals")
+    window.show_page("waiting")
     QTest.mouseClick(page.part.button("stale"), Qt.MouseButton.LeftButton)
     await until(page.stale.empty.isVisible)
     policy = deployed.workspace.policy_path

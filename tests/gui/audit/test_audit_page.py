@@ -92,8 +92,8 @@ async def make_calls(policy: Path) -> None:
 
 async def page_of(window: MainWindow, rows: int) -> CallsPage:
     """The page, with that many rows that are all read."""
-    window.show_page("audit")
-    page = window.shelf.page("audit")
+    window.show_page("calls")
+    page = window.shelf.page("calls")
     assert isinstance(page, CallsPage)
     await until(lambda: page.model.rowCount() == rows and page.trail.now.is_whole)
     await until(lambda: not rows or page.model.row_at(0) is not None)
@@ -211,11 +211,11 @@ async def test_page_without_a_call_says_what_it_keeps_and_leads_to_what_is_recor
 
 async def test_palette_leads_from_what_one_looks_for_to_the_page(window: MainWindow) -> None:
     for word in ("audit", "denied", "history"):
-        window.show_page("agents")
+        window.show_page("tools")
         window.open_palette()
         QTest.keyClicks(window.palette_box.search, word)
         QTest.keyClick(window.palette_box.search, Qt.Key.Key_Return)
-        await until(lambda: window.shelf.current_key == "audit")
+        await until(lambda: window.shelf.current_key == "calls")
 
 
 async def test_log_of_twenty_thousand_rows_is_narrowed_by_every_field_and_shown_whole_again(
@@ -326,14 +326,14 @@ async def test_denied_call_says_by_which_line_and_is_decided_again_filled_in_and
     assert page.detail.again.text().startswith("Then denied. Today it would still be denied at permission: ")
 
     press(page, "audit.console")
-    console = window.shelf.page("console")
+    console = window.shelf.page("try")
     assert isinstance(console, TrialPage)
     await until(lambda: console.request.tool_name == "file" and console.request.form.values_as_far() != {})
     await settled(window)
-    assert window.shelf.current_key == "console"
+    assert window.shelf.current_key == "try"
     assert console.request.form.values_as_far() == {**DENIED, "source": "docs"}
 
-    window.show_page("audit")
+    window.show_page("calls")
     press(page, "audit.mend")
     dialog = await dialog_named("audit_rule")
     rows = dialog.findChild(QListWidget, "audit_rule.list")
@@ -396,8 +396,8 @@ async def test_log_that_cannot_be_read_is_said_with_its_place(policy: Path, tmp_
     path = log_of(policy).path
     path.write_bytes(b"no database at all" * 100)
     async with opened_window(policy, tmp_path) as window:
-        window.show_page("audit")
-        page = window.shelf.page("audit")
+        window.show_page("calls")
+        page = window.shelf.page("calls")
         assert isinstance(page, CallsPage)
         await until(lambda: page.empty.accessibleName() == "The log cannot be read")
         assert str(path) in page.empty.accessibleDescription()

@@ -33,13 +33,13 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
     folder.mkdir()
     (folder / "policy.toml").write_text(POLICY, "utf-8")
     async with opened_window(folder / "policy.toml", tmp_path) as made:
-        made.show_page("catalogs")
+        made.show_page("servers")
         await until(lambda: pane_of(made).isVisible())
         yield made
 
 
 def pane_of(window: MainWindow) -> CodingAgentsPane:
-    page = window.shelf.page("catalogs")
+    page = window.shelf.page("servers")
     assert isinstance(page, ServersPage)
     return page.coding_agents
 
@@ -173,14 +173,14 @@ async def test_home_names_who_is_not_gated_and_whose_gate_does_not_hold(window: 
     assert isinstance(page, HomePage)
     await until(lambda: page.notices.ungated.text() == "Not gated: Claude Code")
     await until(lambda: page.headline.text().startswith("Claude Code: not gated, can do all that you can."))
-    window.show_page("catalogs")
+    window.show_page("servers")
     await put_gate(window)
     settings(window).write_text(SETTINGS, "utf-8")
     window.show_page("home")
     await until(lambda: page.notices.unsafe.text() == "The gate before Claude Code does not hold")
     assert page.notices.ungated.isHidden()
     press(page.notices.unsafe)
-    assert window.shelf.current_key == "catalogs"
+    assert window.shelf.current_key == "servers"
 
 
 async def test_gate_of_a_projects_own_policy_goes_into_the_project(window: MainWindow, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ async def test_gate_of_a_projects_own_policy_goes_into_the_project(window: MainW
     (project / ".gatewright-policy").mkdir(parents=True)
     (project / ".gatewright-policy" / "policy.toml").write_text(POLICY, "utf-8")
     assert await window.document.open(project / ".gatewright-policy" / "policy.toml")
-    window.show_page("catalogs")
+    window.show_page("servers")
     pane = pane_of(window)
     await until(lambda: pane.current is not None)
     press(pane.install_button)

@@ -9,7 +9,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from gatewright_gui.pages.access.rules import RulesPage
 from gatewright_gui.pages.servers.confine import ConfineBand, UnconfineDialog
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.catalogs.test_page import dialog_of, page_of, press
@@ -54,13 +53,10 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
 
 
 async def band_of(window: MainWindow, catalog_id: str | None) -> ConfineBand:
-    window.show_page("policy" if catalog_id is None else "catalogs")
+    window.show_page("settings" if catalog_id is None else "servers")
     await settled(window)
     if catalog_id is None:
-        policy = window.shelf.page("policy")
-        assert isinstance(policy, RulesPage)
-        QTest.mouseClick(policy.part.button("settings"), Qt.MouseButton.LeftButton)
-        bands = policy.findChildren(ConfineBand)
+        bands = window.shelf.page("settings").findChildren(ConfineBand)
     else:
         page = page_of(window)
         page.view.setCurrentIndex(page.model.index(page.model.find(catalog_id), 0))

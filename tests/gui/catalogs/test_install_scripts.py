@@ -107,7 +107,7 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registries: No
     policy.parent.mkdir()
     policy.write_text(POLICY, encoding="utf-8")
     async with opened_window(policy, tmp_path) as made:
-        made.show_page("catalogs")
+        made.show_page("servers")
         await settled(made)
         yield made
 

@@ -26,13 +26,13 @@ ROUNDS = "operator", "calendar", {"command": "list_rounds"}
 @pytest.fixture
 async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
     async with opened_window(demo(tmp_path), tmp_path) as made:
-        made.show_page("catalogs")
+        made.show_page("servers")
         await settled(made)
         yield made
 
 
 def page_of(window: MainWindow) -> ServersPage:
-    page = window.shelf.page("catalogs")
+    page = window.shelf.page("servers")
     assert isinstance(page, ServersPage)
     return page
 

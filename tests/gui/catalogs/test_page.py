@@ -26,7 +26,7 @@ from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.session.verbs import catalogs as verbs
 from gatewright_gui.window.main_window import MainWindow
-from gatewright_gui.window.pages import PAGES
+from gatewright_gui.window.pages import all_rows
 from gatewright_gui.window.save_review import SaveReview
 from tests.gui.session.opened import Said, opened_window, settled, until
 from tests.support.checkout import ROOT
@@ -43,13 +43,13 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
     policy.parent.mkdir()
     policy.write_text(POLICY, encoding="utf-8")
     async with opened_window(policy, tmp_path) as made:
-        made.show_page("catalogs")
+        made.show_page("servers")
         await settled(made)
         yield made
 
 
 def page_of(window: MainWindow) -> ServersPage:
-    page = window.shelf.page("catalogs")
+    page = window.shelf.page("servers")
     assert isinstance(page, ServersPage)
     return page
 
@@ -221,9 +221,9 @@ async def test_tool_of_a_server_is_tried_in_the_console_as_an_agent_that_has_it(
     assert page.detail.tool_header.title == "add"
     press(page, "catalogs.try")
     await settled(window)
-    console = window.shelf.page("console")
+    console = window.shelf.page("try")
     assert isinstance(console, TrialPage)
-    assert window.shelf.current_key == "console"
+    assert window.shelf.current_key == "try"
     assert (console.request.agent_id, console.request.tool_name) == ("free", "add")
     console.request.form.set_values({"a": 1, "b": 2})
     console.decide()
@@ -247,7 +247,7 @@ async def test_tools_of_a_manifest_are_listed_and_tried_too(window: MainWindow) 
     assert [view.isColumnHidden(column) for column in (TOOL, STATE, TIER, WHY)] == [False, False, True, True]
     press(page, "catalogs.try")
     await settled(window)
-    console = window.shelf.page("console")
+    console = window.shelf.page("try")
     assert isinstance(console, TrialPage)
     assert console.request.tool_name == "mail.post"
 
@@ -369,7 +369,7 @@ async def test_policy_without_a_server_goes_into_a_client(window: MainWindow, tm
     window.actions_by_key["connect"].trigger()
     press(await dialog_of(window, ClientDialog), "client.accept")
     await settled(window)
-    assert window.shelf.current_key == "catalogs"
+    assert window.shelf.current_key == "servers"
     assert json.loads(path.read_text(encoding="utf-8"))["mcpServers"].keys() == {"gatewright"}
 
 
@@ -437,11 +437,11 @@ async def test_servers_that_an_edit_ends_are_told_in_a_bar_at_once_whatever_page
     )
     policy.write_text(POLICY + servers, encoding="utf-8")
     async with opened_window(policy, tmp_path) as window:
-        document, pages = window.document, [row.key for row in PAGES if row.key != "catalogs"]
+        document, pages = window.document, [row.key for row in all_rows() if row.key != "servers"]
         for name in ("one", "two"):
             document.workspace.trust_server(name)
         uses, changed = (PlaceUse.READ, PlaceUse.WRITE), 0
-        for page in pages:  # none is Catalogs, which was never made
+        for page in (*pages, "home"):  # none is Servers, which was never made
             await document.workspace.servers.start("one")
             window.show_page(page)
             await settled(window)

@@ -20,7 +20,7 @@ from gatewright_gui.pages.servers.room_tree import FILES, NAME, SEES
 from gatewright_gui.pages.servers.trust_dialog import TrustDialog
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.catalogs.test_page import dialog_of, page_of, press
-from tests.gui.session.opened import Said, agents_page, opened_window, settled, until
+from tests.gui.session.opened import Said, agents_pane, opened_window, settled, until
 
 POLICY = """\
 gatewright = 1
@@ -74,7 +74,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 async def window(folder: Path, tmp_path: Path) -> AsyncGenerator[MainWindow]:
     async with opened_window(folder / "policy.toml", tmp_path) as made:
-        made.show_page("catalogs")
+        made.show_page("servers")
         await settled(made)
         yield made
 
@@ -219,7 +219,7 @@ async def test_a_home_folder_the_disk_and_a_folder_that_is_gone_are_said(folder:
     text = POLICY.replace('places = { notes = "write", "./lib" = "read" }', places)
     (folder / "policy.toml").write_text(text, encoding="utf-8")
     async with opened_window(folder / "policy.toml", tmp_path) as window:
-        window.show_page("catalogs")
+        window.show_page("servers")
         await settled(window)
         dialog = await trust_dialog(window)
         warnings = dialog.browser.warning.text().splitlines()
@@ -244,7 +244,7 @@ async def test_a_large_folder_and_forty_places_are_drawn_beside_the_window_and_c
     text = POLICY.replace('"./lib" = "read" }', f'"./big" = "read", {many} }}')
     (folder / "policy.toml").write_text(text, encoding="utf-8")
     async with opened_window(folder / "policy.toml", tmp_path) as window:
-        window.show_page("catalogs")
+        window.show_page("servers")
         await settled(window)
         dialog = await trust_dialog(window)
         rows = drawn(dialog.browser)
@@ -262,11 +262,9 @@ async def test_a_large_folder_and_forty_places_are_drawn_beside_the_window_and_c
 
 
 async def test_what_shell_commands_see_is_shown_from_the_policy(window: MainWindow) -> None:
-    window.show_page("policy")
+    window.show_page("settings")
     await settled(window)
-    page = window.shelf.page("policy")
-    segment = next(one for one in page.findChildren(QAbstractButton) if one.text() == "Settings")
-    QTest.mouseClick(segment, Qt.MouseButton.LeftButton)
+    page = window.shelf.page("settings")
     press(page, "settings.shell.room")
     dialog = await dialog_of(window, RoomDialog)
     await until(lambda: not set(window.tasks.names) - {"settings.room"})
@@ -300,7 +298,7 @@ async def test_a_server_whose_places_nobody_accepted_is_asked_about_with_what_it
     async with opened_window(folder / "policy.toml", tmp_path) as window:
         if is_trusted:
             window.document.workspace.trust_server("files")
-        window.show_page("catalogs")
+        window.show_page("servers")
         await settled(window)
         page = page_of(window)
         bar = page.detail.bar
@@ -361,9 +359,9 @@ async def test_an_edit_meanwhile_makes_the_answer_void(window: MainWindow) -> No
 
 
 async def test_shell_of_an_agent_is_shown_from_its_menu(window: MainWindow) -> None:
-    window.show_page("agents")
+    window.show_page("tools")
     await settled(window)
-    pane = agents_page(window).agents
+    pane = agents_pane(window)
     at = pane.view.visualRect(pane.view.currentIndex()).center()
     pane.view.customContextMenuRequested.emit(at)
     menu = next(one for one in pane.findChildren(QMenu) if one.isVisible())

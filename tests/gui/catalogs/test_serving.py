@@ -38,7 +38,7 @@ def place(tmp_path: Path) -> Place:
 @pytest.fixture
 async def window(place: Place, tmp_path: Path) -> AsyncGenerator[MainWindow]:
     async with opened_window(place.policy, tmp_path) as made:
-        made.show_page("catalogs")
+        made.show_page("servers")
         await settled(made)
         yield made
 
@@ -51,7 +51,7 @@ def calling(made: AbstractAsyncContextManager[Client]) -> Generator[Call]:
 
 
 def page_of(window: MainWindow) -> ServersPage:
-    page = window.shelf.page("catalogs")
+    page = window.shelf.page("servers")
     assert isinstance(page, ServersPage)
     return page
 
@@ -80,9 +80,9 @@ async def test_client_on_standard_input_is_shown_with_its_calls_and_leads_to_its
         await until(lambda: cells(page)[3] == "2")
         assert cells(page) == ["tester 1.2", "reader", "standard input", "2", "1", ""]
         click(page, page.served.model.index(0, AGENT))
-        await until(lambda: window.shelf.current_key == "agents")
+        await until(lambda: window.shelf.current_key == "tools")
         assert window.selection.agent_id == "reader"
-        window.show_page("catalogs")
+        window.show_page("servers")
     await until(lambda: not page.served.isVisible())
 
 
@@ -106,10 +106,10 @@ async def test_waiting_call_over_http_is_shown_and_a_click_leads_to_the_question
                 await until(lambda: len(window.waiting.questions) == 2)
 
                 click(page, page.served.model.index(1, WAITS))
-                inbox = window.shelf.page("approvals")
+                inbox = window.shelf.page("waiting")
                 assert isinstance(inbox, WaitingPage)
                 bar = inbox.question
-                assert window.shelf.current_key == "approvals"
+                assert window.shelf.current_key == "waiting"
                 assert bar.isVisible()
                 assert bar.question is not None
                 assert "more" in bar.question.arguments
@@ -117,7 +117,7 @@ async def test_waiting_call_over_http_is_shown_and_a_click_leads_to_the_question
                 await until(answer.done)
                 assert not answer.result().is_error
                 await until(lambda: bar.question is not None and bar.approve_button.isEnabled())
-                window.show_page("catalogs")
+                window.show_page("servers")
                 await until(lambda: cells(page, 1)[5] == "")
                 bar.refuse_button.click()
                 await until(before.done)

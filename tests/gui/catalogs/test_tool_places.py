@@ -79,7 +79,7 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
         for catalog in ("module", "command", "away"):
             workspace.accept_tools(catalog, None, needs_capabilities=False)
     async with opened_window(policy, tmp_path) as made:
-        made.show_page("catalogs")
+        made.show_page("servers")
         await settled(made)
         yield made
 

@@ -182,9 +182,9 @@ async def test_reasons_keep_most_of_the_room_where_there_is_little(page: TrialPa
 
 async def test_foot_of_the_window_leads_back_to_the_question(tmp_path: Path) -> None:
     async with opened_window(demo_policy(tmp_path), tmp_path) as window:
-        window.show_page("console")
+        window.show_page("try")
         await window_settled(window)
-        page = window.shelf.page("console")
+        page = window.shelf.page("try")
         assert isinstance(page, TrialPage)
         await choose(page, "operator")
         await window_settled(window)
@@ -193,7 +193,7 @@ async def test_foot_of_the_window_leads_back_to_the_question(tmp_path: Path) -> 
         window.show_page("files")
         await until(window.status.question.isVisible)
         QTest.mouseClick(window.status.question, Qt.MouseButton.LeftButton)
-        assert window.shelf.current_key == "console"
+        assert window.shelf.current_key == "try"
         assert page.request.tool_name == "file"
         page.outcome.approval.refuse_button.click()
         await settled(page, 1)

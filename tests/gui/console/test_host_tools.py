@@ -32,14 +32,14 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HookWorld:
 @pytest.fixture
 async def window(world: HookWorld, tmp_path: Path) -> AsyncGenerator[MainWindow]:
     async with opened_window(world.policy, tmp_path) as made:
-        made.show_page("console")
+        made.show_page("try")
         page = page_of(made)
         await until(lambda: page.request.tool.is_known)
         yield made
 
 
 def page_of(window: MainWindow) -> TrialPage:
-    page = window.shelf.page("console")
+    page = window.shelf.page("try")
     assert isinstance(page, TrialPage)
     return page
 

@@ -63,8 +63,8 @@ async def window(tmp_path: Path) -> AsyncGenerator[MainWindow]:
 
 
 async def page_of(window: MainWindow, tool: str, **arguments: str) -> TrialPage:
-    window.show_page("console")
-    page = window.shelf.page("console")
+    window.show_page("try")
+    page = window.shelf.page("try")
     assert isinstance(page, TrialPage)
     await until(lambda: page.request.tool.is_known)
     page.request.choose_tool(tool)

@@ -80,7 +80,7 @@ async def test_reason_is_read_below_copied_as_text_and_return_leads_to_the_opera
     QTest.keyClick(table, Qt.Key.Key_Return)
     await settled(window)
 
-    agents = window.shelf.page("agents")
+    agents = window.shelf.page("tools")
     assert isinstance(agents, ToolsPage)
     assert agents.isVisible()
     assert (window.selection.agent_id, agents.tools.view.current_row) == ("archivist", ("file", "append"))

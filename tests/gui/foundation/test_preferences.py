@@ -89,12 +89,12 @@ def test_places_come_back_for_the_newest_workspaces_only(file: Path) -> None:
     kept = Preferences(file)
     for number in range(MAX_RECENT + 2):
         kept.keep_last_place(Path(f'/w/{number}, "x"'), LastPlace("files", f"agent {number}", "file", "read"))
-    kept.keep_last_place(Path('/w/5, "x"'), LastPlace("toml"))
+    kept.keep_last_place(Path('/w/5, "x"'), LastPlace("text"))
     kept.save()
     again = Preferences(file)
 
     assert again.last_place(Path('/w/11, "x"')) == LastPlace("files", "agent 11", "file", "read")
-    assert again.last_place(Path('/w/5, "x"')) == LastPlace("toml")
+    assert again.last_place(Path('/w/5, "x"')) == LastPlace("text")
     assert again.last_place(Path('/w/1, "x"')) is None
 
 

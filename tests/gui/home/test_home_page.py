@@ -156,11 +156,11 @@ async def test_rows_lead_to_where_they_are_changed(page: HomePage) -> None:
     click(page.risk_view, risk)
     await settled(window)
     chosen = window.selection
-    assert (window.shelf.current_key, chosen.agent_id) == ("agents", "operator")
+    assert (window.shelf.current_key, chosen.agent_id) == ("tools", "operator")
     assert (chosen.tool, chosen.operation) == ("table_edit", "drop_row")
 
     notices = page.notices
-    for line, words, key in ((notices.unsaved, "Unsaved changes", "toml"), (notices.warnings, "1 warning", "problems")):
+    for line, words, key in ((notices.unsaved, "Unsaved changes", "text"), (notices.warnings, "1 warning", "problems")):
         window.show_page("home")
         assert line.text() == words
         QTest.mouseClick(line, Qt.MouseButton.LeftButton)
@@ -176,7 +176,7 @@ async def test_a_call_that_waits_is_denied_here_or_seen_where_all_of_it_is(page:
         assert page.band.words.text.startswith("operator wants to call file.delete")
         await until(lambda: page.band.left.text().startswith("denied in "))
         QTest.mouseClick(page.band.see_button, Qt.MouseButton.LeftButton)
-        assert window.shelf.current_key == "approvals"
+        assert window.shelf.current_key == "waiting"
         window.show_page("home")
         QTest.mouseClick(page.band.deny_button, Qt.MouseButton.LeftButton)
         outcome = await call
@@ -342,8 +342,8 @@ async def test_calls_of_today_follow_the_log_and_a_bar_leads_to_them(page: HomeP
     at = page.timeline.rect_of(stretch).center()
     QTest.mouseClick(page.timeline, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
 
-    assert window.shelf.current_key == "audit"
-    audit = window.shelf.page("audit")
+    assert window.shelf.current_key == "calls"
+    audit = window.shelf.page("calls")
     assert isinstance(audit, CallsPage)
     begin_s = page.timeline.timeline.begin_s + stretch * page.timeline.timeline.stretch_s
     assert audit.filters.span == (begin_s, begin_s + page.timeline.timeline.stretch_s)
@@ -400,7 +400,7 @@ async def test_workspace_without_agents_says_what_to_do(tmp_path: Path) -> None:
         page = await shown(window)
         assert page.empty.isVisible()
         QTest.mouseClick(page.empty.action_button, Qt.MouseButton.LeftButton)
-        assert window.shelf.current_key == "agents"
+        assert window.shelf.current_key == "tools"
 
 
 def test_effects_of_the_built_in_tools(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from gatewright.base.errors import Place, Problem, Severity
 from gatewright.policy.document import Agent
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.pages.access.tools.agents import AGENT_ID, DESCRIPTION, AgentListModel
+from gatewright_gui.pages.access.agents import AGENT_ID, DESCRIPTION, AgentListModel
 from gatewright_gui.pages.access.tools.why_pane import ReasonModel, Why
 from gatewright_gui.pages.policy_file.problems import CODE, PLACE, ProblemModel
 from gatewright_gui.qt.table_model import ROW

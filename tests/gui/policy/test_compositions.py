@@ -64,8 +64,8 @@ def written(folder: Path, text: str) -> Path:
 
 
 async def shown(window: MainWindow) -> CompositionsPane:
-    window.show_page("policy")
-    page = window.shelf.page("policy")
+    window.show_page("rules")
+    page = window.shelf.page("rules")
     assert isinstance(page, RulesPage)
     QTest.mouseClick(page.part.button("compositions"), Qt.MouseButton.LeftButton)
     await settled(window)
@@ -87,7 +87,7 @@ async def bare(tmp_path: Path) -> AsyncGenerator[MainWindow]:
 
 
 def pane_of(window: MainWindow) -> CompositionsPane:
-    page = window.shelf.page("policy")
+    page = window.shelf.page("rules")
     assert isinstance(page, RulesPage)
     return page.compositions
 
@@ -255,8 +255,8 @@ async def test_a_tool_is_renamed_copied_and_removed_with_what_is_said_of_it(wind
 async def test_it_is_run_in_the_console_with_an_example(window: MainWindow) -> None:
     press(pane_of(window).run_button)
     await settled(window)
-    assert window.shelf.current_key == "console"
-    console = window.shelf.page("console")
+    assert window.shelf.current_key == "try"
+    console = window.shelf.page("try")
     assert isinstance(console, TrialPage)
     await until(lambda: console.request.tool_name == "copy")
     asked = console.request.request()
@@ -278,7 +278,7 @@ async def test_the_tree_of_tools_leads_to_the_steps(window: MainWindow) -> None:
     window.document.undo()
     window.navigator.go_to_composition("copy")
     await settled(window)
-    assert window.shelf.current_key == "policy"
+    assert window.shelf.current_key == "rules"
     assert pane_of(window).name.text() == "copy"
 
 

@@ -60,13 +60,13 @@ async def window(tmp_path: Path) -> AsyncGenerator[MainWindow]:
         for name in ("a.md", "drafts/b.md"):
             assert (await workspace.call("clerk", "file", {"op": "read", "path": name})).decision.verdict == "allow"
     async with opened_window(folder / "policy.toml", tmp_path) as made:
-        made.show_page("policy")
+        made.show_page("rules")
         await settled(made)
         yield made
 
 
 def page_of(window: MainWindow) -> RulesPage:
-    page = window.shelf.page("policy")
+    page = window.shelf.page("rules")
     assert isinstance(page, RulesPage)
     return page
 
@@ -210,8 +210,8 @@ async def test_rules_are_moved_and_removed_by_keys_with_their_comments(window: M
 
 @pytest.mark.parametrize("name", ["allow", "ask", "deny"])
 async def test_fields_of_commands_complete_the_first_words_of_the_last_one(window: MainWindow, name: str) -> None:
-    page = page_of(window)
-    page.part.set_current("settings")
+    window.show_page("settings")
+    page = window.shelf.page("settings")
     field = page.findChild(QLineEdit, f"settings.shell.{name}")
     assert field is not None
     field.setFocus()
@@ -225,8 +225,8 @@ async def test_fields_of_commands_complete_the_first_words_of_the_last_one(windo
 
 
 async def test_settings_are_written_field_by_field_and_what_is_wrong_stays_with_its_reason(window: MainWindow) -> None:
-    page, document = page_of(window), window.document
-    page.part.set_current("settings")
+    window.show_page("settings")
+    page, document = window.shelf.page("settings"), window.document
 
     def field(name: str) -> QLineEdit:
         found = page.findChild(QLineEdit, f"settings.{name}")
@@ -277,11 +277,11 @@ async def test_ask_first_above_a_number_begins_a_policy_rule_for_the_agent_and_t
 ) -> None:
     window.navigator.go_to_tool("clerk", "memory_search", None, "limits")
     await settled(window)
-    limits = window.shelf.page("agents").findChild(LimitsPane)
+    limits = window.shelf.page("tools").findChild(LimitsPane)
     assert limits is not None
     limits.menu.aboutToShow.emit()
     next(action for action in limits.menu.actions() if action.objectName() == "agents.limits.add.above").trigger()
-    await until(lambda: window.shelf.current_key == "policy" and bool(page_of(window).rules.form.when.rows))
+    await until(lambda: window.shelf.current_key == "rules" and bool(page_of(window).rules.form.when.rows))
 
     form = page_of(window).rules.form
     row = form.when.rows[0]

@@ -10,8 +10,8 @@ from PySide6.QtTest import QTest
 
 from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace.api import Verdict
-from gatewright_gui.pages.access.rules import RulesPage
 from gatewright_gui.pages.access.rules.reading_row import ASKS, BASIS, NAME, ORIGIN, ReadingDialog, ReadingRow
+from gatewright_gui.pages.policy_file.settings_pane import SettingsPage
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, settled, until
 from tests.support.git_tools import BRANCH, LOG
@@ -53,20 +53,19 @@ async def window(tmp_path: Path) -> AsyncGenerator[MainWindow]:
     for name, pin in (("git", git), ("hub", hub)):
         (folder / "catalogs" / f"{name}.json").write_bytes(write_pin(pin))
     async with opened_window(folder / "policy.toml", tmp_path) as made:
-        made.show_page("policy")
-        page_of(made).part.set_current("settings")
+        made.show_page("settings")
         await settled(made)
         yield made
 
 
-def page_of(window: MainWindow) -> RulesPage:
-    page = window.shelf.page("policy")
-    assert isinstance(page, RulesPage)
+def page_of(window: MainWindow) -> SettingsPage:
+    page = window.shelf.page("settings")
+    assert isinstance(page, SettingsPage)
     return page
 
 
 def row_of(window: MainWindow) -> ReadingRow:
-    return page_of(window).settings.reading
+    return page_of(window).reading
 
 
 def click(window: MainWindow) -> None:

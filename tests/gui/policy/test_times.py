@@ -52,13 +52,13 @@ async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
     policy.parent.mkdir()
     policy.write_text(POLICY, "utf-8")
     async with opened_window(policy, tmp_path) as made:
-        made.show_page("policy")
+        made.show_page("rules")
         await settled(made)
         yield made
 
 
 def rules_of(window: MainWindow) -> RulesPane:
-    page = window.shelf.page("policy")
+    page = window.shelf.page("rules")
     assert isinstance(page, RulesPage)
     return page.rules
 

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton
 from gatewright.base.errors import Problem, Subject
 from gatewright.policy.edit import Edit, FieldChange
 from gatewright.policy.verdict import DiscordEndpoint
-from gatewright_gui.pages.access.tools.agents import tools_with_problems
+from gatewright_gui.pages.access.agents import tools_with_problems
 from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.pages.policy_file.problems import ABOUT, MESSAGE, PLACE, ProblemsPage
 from gatewright_gui.pages.servers.trust_dialog import TrustDialog
@@ -117,7 +117,7 @@ async def test_a_click_on_a_problem_shows_the_row_that_it_is_about(
         await settled(window)
 
         chosen = window.selection
-        assert window.shelf.current_key == "agents"
+        assert window.shelf.current_key == "tools"
         assert (chosen.agent_id, chosen.tool, chosen.operation) == row
         assert agents_page(window).tools.detail.part == part
 
@@ -150,12 +150,12 @@ async def test_control_enter_and_a_click_on_the_line_show_the_line(tmp_path: Pat
 
         QTest.keyClick(page.view, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
         await settled(window)
-        assert window.shelf.current_key == "toml"
+        assert window.shelf.current_key == "text"
         window.show_page("problems")
         click(page, "edits-never-saved", PLACE)
         await settled(window)
 
-        assert window.shelf.current_key == "toml"
+        assert window.shelf.current_key == "text"
         assert lines[0] == problem.place.line
         assert len(lines) == 2
 
@@ -170,7 +170,7 @@ async def test_a_policy_rule_is_shown_on_its_own_page(tmp_path: Path) -> None:
         QTest.keyClick(page.view, Qt.Key.Key_Return)
         await settled(window)
 
-        assert window.shelf.current_key == "policy"
+        assert window.shelf.current_key == "rules"
         assert asked == [2]
 
 
@@ -186,7 +186,7 @@ async def test_the_menu_of_a_problem_offers_both_ways(tmp_path: Path) -> None:
         menu.actions()[1].trigger()
         menu.close()
         await settled(window)
-        assert window.shelf.current_key == "toml"
+        assert window.shelf.current_key == "text"
 
 
 async def test_the_palette_leads_to_what_a_problem_is_about(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ async def test_the_palette_leads_to_what_a_problem_is_about(tmp_path: Path) -> N
         place = next(one for one in places_of(window.document) if "but no source" in one.name)
         go_to(place, window.navigator, window.selection)
         await settled(window)
-        assert window.shelf.current_key == "agents"
+        assert window.shelf.current_key == "tools"
         assert (window.selection.agent_id, window.selection.tool) == ("scribe", "file")
 
 
@@ -229,7 +229,7 @@ async def test_problems_of_a_file_that_is_not_in_force_lead_to_their_lines(tmp_p
         assert page.model.index(row_of(page, "no-source"), ABOUT).data() == ""
         QTest.keyClick(page.view, Qt.Key.Key_Return)
         await settled(window)
-        assert window.shelf.current_key == "toml"
+        assert window.shelf.current_key == "text"
 
 
 async def test_a_file_that_is_not_in_force_is_mended_as_text(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ async def test_a_file_that_is_not_in_force_is_mended_as_text(tmp_path: Path) -> 
         window.show_page("problems")
         QTest.mouseClick(page.bar.action_button, Qt.MouseButton.LeftButton)
         await settled(window)
-        toml = window.shelf.page("toml")
+        toml = window.shelf.page("text")
         assert isinstance(toml, TextPage)
         assert toml.editor.textCursor().selectedText() == 'tools = ["fil"]'
         QTest.keyClicks(toml.editor, 'tools = ["file"]')
@@ -298,7 +298,7 @@ async def test_an_address_of_a_grant_leads_to_its_row_among_what_the_agent_has(t
         await settled(window)
 
         detail = agents_page(window).tools.detail
-        assert (window.shelf.current_key, window.selection.agent_id, detail.part) == ("agents", owner.agent_id, "agent")
+        assert (window.shelf.current_key, window.selection.agent_id, detail.part) == ("tools", owner.agent_id, "agent")
         row = detail.agent.model.row_at(detail.agent.view.currentIndex().row())
         assert row is not None
         assert row.address == address
@@ -370,7 +370,7 @@ async def test_button_at_a_server_that_is_not_trusted_leads_to_its_catalog_with_
         await until(lambda: window.findChild(TrustDialog) is not None)
         dialog = window.findChild(TrustDialog)
         assert dialog is not None
-        assert window.shelf.current_key == "catalogs"
+        assert window.shelf.current_key == "servers"
         assert "far-server" in dialog.code.text
         assert "near-server" not in dialog.code.text
         dialog.cancel_button.click()
@@ -418,7 +418,7 @@ async def test_a_folder_of_a_source_that_is_gone_is_told_without_an_edit(tmp_pat
         await settled(window)
         [problem] = [one for one in window.document.problems if "is missing" in one.message]
         (policy.parent / "elsewhere").rename(policy.parent / "workspace")
-        window.show_page("agents")
+        window.show_page("tools")
         window.show_page("problems")
         await settled(window)
 

@@ -13,6 +13,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from gatewright_gui.app.build import build_window
+from gatewright_gui.pages.access.agent_pane import AgentPane
+from gatewright_gui.pages.access.page import AccessPage
 from gatewright_gui.pages.access.tools.page import ToolsPage
 from gatewright_gui.pages.access.tools.tool_tree import Column
 from gatewright_gui.qt.widget.item_view import OrderedTable
@@ -87,9 +89,15 @@ async def end(window: MainWindow) -> None:
 
 
 def agents_page(window: MainWindow) -> ToolsPage:
-    page = window.shelf.page("agents")
+    page = window.shelf.page("tools")
     assert isinstance(page, ToolsPage)
     return page
+
+
+def agents_pane(window: MainWindow) -> AgentPane:
+    page = window.shelf.place("tools")
+    assert isinstance(page, AccessPage)
+    return page.agents
 
 
 def cell(window: MainWindow, tool: str, operation: str | None, column: Column = Column.NAME) -> QModelIndex:

@@ -28,9 +28,9 @@ async def window(policy: Path, tmp_path: Path) -> AsyncGenerator[MainWindow]:
 
 
 async def page_of(window: MainWindow) -> TextPage:
-    window.show_page("toml")
+    window.show_page("text")
     await settled(window)
-    page = window.shelf.page("toml")
+    page = window.shelf.page("text")
     assert isinstance(page, TextPage)
     await until(lambda: not page.editor.isReadOnly())
     return page
@@ -153,7 +153,7 @@ async def test_a_policy_that_does_not_open_is_mended_as_text(policy: Path, tmp_p
         assert isinstance(problems, ProblemsPage)
         QTest.mouseClick(problems.bar.action_button, Qt.MouseButton.LeftButton)
         await settled(window)
-        assert window.shelf.current_key == "toml"
+        assert window.shelf.current_key == "text"
         page = await page_of(window)
         assert "lod" in page.editor.textCursor().selectedText()
         replace(page, '"list", "lod"', '"list", "load"')

@@ -16,17 +16,17 @@ from tests.gui.tour.process import ROOT, tour
 
 PAGES = {
     "home",
-    "agents",
+    "tools",
     "matrix",
     "preview",
     "files",
-    "policy",
+    "rules",
     "memory",
-    "console",
-    "audit",
-    "toml",
+    "try",
+    "calls",
+    "text",
     "problems",
-    "catalogs",
+    "servers",
 }
 PROMISED = (
     "the model is shown what is ticked",

@@ -66,9 +66,9 @@ def press(page: ServersPage, name: str) -> None:
 async def test_500_tools_are_listed_looked_through_and_accepted_without_holding_up_the_window(
     window: MainWindow, gui_watchdog: Watching
 ) -> None:
-    page = window.shelf.page("catalogs")  # to make a page takes its time, whatever is in it
+    page = window.shelf.page("servers")  # to make a page takes its time, whatever is in it
     async with gui_watchdog.during("open the page"):
-        window.show_page("catalogs")
+        window.show_page("servers")
         await until(page.isVisible)
     assert isinstance(page, ServersPage)
     detail = page.detail
@@ -94,7 +94,7 @@ async def test_500_tools_are_listed_looked_through_and_accepted_without_holding_
         async with gui_watchdog.during("scroll what was accepted"):
             wheel(detail.view, -1200)
     async with gui_watchdog.during("go to the agents and back"):
-        window.show_page("agents")
+        window.show_page("tools")
         await until(lambda: agents_page(window).tools.model.rowCount() > TOOLS)
-        window.show_page("catalogs")
+        window.show_page("servers")
         await until(page.isVisible)

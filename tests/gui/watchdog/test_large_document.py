@@ -60,8 +60,8 @@ async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
 
 
 async def opened_dialog(window: MainWindow) -> AddDialog:
-    window.show_page("catalogs")
-    page = window.shelf.page("catalogs")
+    window.show_page("servers")
+    page = window.shelf.page("servers")
     assert isinstance(page, ServersPage)
     page.add_button.click()
     return await dialog_of(window, AddDialog)

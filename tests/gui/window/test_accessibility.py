@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QAbstractSpinBox, QApplicatio
 
 from gatewright.policy.verdict import pick_tools
 from gatewright_gui.window.main_window import MainWindow
-from gatewright_gui.window.pages import PAGES
+from gatewright_gui.window.pages import all_rows
 from tests.gui.session.opened import settled
 
 Role, Text = QAccessible.Role, QAccessible.Text
@@ -46,7 +46,7 @@ async def shown(window: MainWindow, key: str) -> QWidget:
     return window.shelf.page(key)
 
 
-@pytest.mark.parametrize("key", [row.key for row in PAGES])
+@pytest.mark.parametrize("key", [row.key for row in all_rows()])
 async def test_everything_that_takes_the_keys_has_a_name_and_a_role(window: MainWindow, key: str) -> None:
     await shown(window, key)
     found = operable(window)
@@ -84,7 +84,7 @@ def tabbed(window: MainWindow) -> set[QObject]:
 
 
 async def test_cells_tell_their_state_in_words(window: MainWindow) -> None:
-    page = await shown(window, "agents")
+    page = await shown(window, "tools")
     tree = page.findChild(QTreeView, "agents.tree")
     assert tree is not None
     group = tree.model().index(0, 0)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QButtonGroup, QDialog, QPushButton, 
 
 from gatewright_gui.pages.page import PageRow
 from gatewright_gui.window.main_window import MainWindow
-from gatewright_gui.window.pages import PAGES
+from gatewright_gui.window.pages import all_rows
 from tests.gui.session.opened import until
 
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -78,7 +78,7 @@ async def test_enter_presses_every_button_of_every_dialog(window: MainWindow) ->
         await until(lambda: dialog_of(window) is None)
 
 
-@pytest.mark.parametrize("rows", [PAGES[:4], PAGES[4:8], PAGES[8:]])
+@pytest.mark.parametrize("rows", [all_rows()[:4], all_rows()[4:8], all_rows()[8:]])
 async def test_enter_presses_every_button_of_every_page(window: MainWindow, rows: tuple[PageRow, ...]) -> None:
     window.activateWindow()
     await until(window.isActiveWindow)

@@ -13,7 +13,7 @@ CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftM
 async def test_undo_and_redo_say_what_they_did(window: MainWindow) -> None:
     window.selection.choose_agent("operator")
     click(window, "file", "delete")
-    window.show_page("toml")
+    window.show_page("text")
     QTest.keyClick(window, Qt.Key.Key_Z, CONTROL)
     assert window.toast.isVisible()
     assert window.toast.text == "undone: turn off delete of file for operator"
@@ -40,5 +40,5 @@ async def test_item_on_live_mode_leads_to_the_console(window: MainWindow, live: 
     await settled(window)
 
     assert told == ("LIVE MODE: runs are real" if live else "live mode off")
-    assert window.shelf.current_key == "console"
+    assert window.shelf.current_key == "try"
     assert window.document.live.is_on == live

@@ -16,7 +16,7 @@ from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import settled
 from tests.support.checkout import ROOT
 
-PAGES = ("home", "agents", "files", "memory", "console", "approvals", "audit", "toml", "problems")
+PAGES = ("home", "tools", "files", "memory", "try", "waiting", "calls", "text", "problems")
 TOOL: dict[str, object] = {
     "name": "page_somebody",
     "description": "Pages somebody.",
@@ -87,7 +87,7 @@ async def test_every_key_that_the_window_listens_to_is_listed(window: MainWindow
     assert not missing
 
 
-@pytest.mark.parametrize(("page", "first"), [("agents", "Agents"), ("files", "Files"), ("problems", "Everywhere")])
+@pytest.mark.parametrize(("page", "first"), [("tools", "Agents"), ("files", "Files"), ("problems", "Everywhere")])
 async def test_f1_lists_the_keys_of_the_page_first(window: MainWindow, page: str, first: str) -> None:
     window.show_page(page)
 
@@ -125,7 +125,7 @@ async def test_keys_are_searched_by_what_they_do(window: MainWindow) -> None:
 def test_title_of_a_part_stands_over_its_keys_and_cannot_be_chosen() -> None:
     model = KeysModel()
     QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
-    model.set_page("console")
+    model.set_page("try")
     model.set_search("run")
 
     at = row_of(model, "Ctrl+Return, Ctrl+Shift+Return")
@@ -172,5 +172,5 @@ async def test_help_goes_to_the_policy_file_and_stays_open(window: MainWindow) -
     window.show_import()
     window.help.file_button.click()
 
-    assert window.shelf.current_key == "toml"
+    assert window.shelf.current_key == "text"
     assert window.help.isVisible()

@@ -12,7 +12,7 @@ from gatewright_gui.pages.activity.compare_dialog import CompareDialog
 from gatewright_gui.pages.activity.page import CallsPage
 from gatewright_gui.session.verbs.policy import OBSERVE_S, set_observed
 from gatewright_gui.window.main_window import MainWindow
-from gatewright_gui.window.pages import PAGES
+from gatewright_gui.window.pages import all_rows
 from tests.gui.session.opened import agents_page, demo, opened_window, settled
 from tests.support.patience import until
 
@@ -30,7 +30,7 @@ async def test_what_is_observed_is_told_on_every_page_until_it_is_enforced(tmp_p
         assert window.observe.isHidden()
         before = window.document.policy
         observe(window, ObservedKind.AGENT, "archivist")
-        for row in PAGES:
+        for row in all_rows():
             window.show_page(row.key)
             assert window.observe.isVisible(), row.key
             assert "archivist" in window.observe.text
@@ -64,10 +64,10 @@ async def test_a_rule_is_observed_compared_and_enforced(tmp_path: Path) -> None:
     policy = demo(tmp_path)
     policy.write_text(policy.read_text("utf-8") + RULE, "utf-8")
     async with opened_window(policy, tmp_path) as window:
-        window.show_page("policy")
-        button = window.shelf.page("policy").findChild(QPushButton, "policy.observe")
+        window.show_page("rules")
+        button = window.shelf.page("rules").findChild(QPushButton, "policy.observe")
         assert isinstance(button, QPushButton)
-        rules = window.shelf.page("policy").findChild(RuleList)
+        rules = window.shelf.page("rules").findChild(RuleList)
         assert isinstance(rules, RuleList)
         rules.choose(len(window.document.policy.rules) - 1)
         button.click()
@@ -85,12 +85,12 @@ async def test_a_rule_is_observed_compared_and_enforced(tmp_path: Path) -> None:
         dialog.rows.itemActivated.emit(dialog.rows.item(0))
         await settled(window)
 
-        page = window.shelf.page("audit")
+        page = window.shelf.page("calls")
         assert isinstance(page, CallsPage)
         await until(lambda: len(page.trail.now.numbers) == 2)
         page.filters.within_button.click()
         assert page.filters.filter == AuditFilter()
-        window.show_page("policy")
+        window.show_page("rules")
         assert button.text() == "Enforce"
         button.click()
         assert window.observe.isHidden()

@@ -72,14 +72,14 @@ def test_sign_before_the_words_leaves_commands_only() -> None:
 
 async def test_typed_tool_is_shown_for_the_chosen_agent(window: MainWindow) -> None:
     window.selection.choose_agent("operator")
-    window.show_page("toml")
+    window.show_page("text")
     open_palette(window)
 
     type_in(window, "file.delete")
     press(window, Qt.Key.Key_Return)
     await settled(window)
 
-    assert window.shelf.current_key == "agents"
+    assert window.shelf.current_key == "tools"
     assert (window.selection.agent_id, window.selection.tool, window.selection.operation) == (
         "operator",
         "file",

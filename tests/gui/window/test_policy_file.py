@@ -45,7 +45,7 @@ def append_agent(window: MainWindow) -> None:
 
 
 def toml(window: MainWindow) -> TextPage:
-    page = window.shelf.page("toml")
+    page = window.shelf.page("text")
     assert isinstance(page, TextPage)
     return page
 
@@ -61,7 +61,7 @@ async def test_difference_is_against_the_disk_as_it_is_now_and_shows_what_saving
     await settled(window)
 
     shown = toml(window).code.text
-    assert window.shelf.current_key == "toml"
+    assert window.shelf.current_key == "text"
     assert "-[agents.trainee]" in shown
     assert '+rule_type = { AllowedOperations = ["' in shown
     assert "changed by another program" in shown.splitlines()[0]
@@ -128,7 +128,7 @@ async def test_a_policy_file_that_is_gone_is_said_and_written_again(window: Main
     assert "gone" in window.outside.text
     assert window.status.saved.text() == "the policy file is gone"
     assert window.actions_by_key["save"].isEnabled()
-    window.show_page("toml")
+    window.show_page("text")
     toml(window).part.set_current("difference")
     await settled(window)
     assert "gone" in toml(window).empty.accessibleName()
@@ -213,7 +213,7 @@ async def test_toml_page_opens_the_file_in_the_editor_of_the_system(
         return True
 
     monkeypatch.setattr(QDesktopServices, "openUrl", opened)
-    window.show_page("toml")
+    window.show_page("text")
     await settled(window)
     page = toml(window)
 

@@ -12,7 +12,7 @@ from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.settings import TEXT_FACTORS, TextSize
 from gatewright_gui.theme import Theme
 from gatewright_gui.window.main_window import MainWindow
-from gatewright_gui.window.pages import PAGES
+from gatewright_gui.window.pages import all_rows
 from gatewright_resources.access import languages
 from tests.gui.dress import app_in, dressed
 from tests.gui.session.opened import agents_page, settled
@@ -78,7 +78,7 @@ def outside(window: MainWindow) -> list[str]:
 
 
 async def test_every_page_fits_a_small_screen_in_every_size_of_text(sized: MainWindow) -> None:
-    for row in PAGES:
+    for row in all_rows():
         sized.show_page(row.key)
         await settled(sized)
         lay_out()
@@ -107,7 +107,7 @@ async def test_everything_that_the_foot_can_say_fits_a_small_screen(sized: MainW
 
 async def test_names_have_room_and_the_preview_is_a_drawer_over_the_tree(sized: MainWindow) -> None:
     page = agents_page(sized)
-    sized.show_page("agents")
+    sized.show_page("tools")
     await settled(sized)
     lay_out()
     assert not page.preview.isVisible()

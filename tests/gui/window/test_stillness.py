@@ -25,7 +25,7 @@ from gatewright_gui.pages.servers import ServersPage
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.progress_strip import ProgressStrip
 from gatewright_gui.window.main_window import MainWindow
-from gatewright_gui.window.pages import PAGES
+from gatewright_gui.window.pages import all_rows
 from tests.gui.dress import dressed
 from tests.gui.session.opened import agents_page, settled
 
@@ -86,7 +86,7 @@ async def test_the_parts_below_the_tree_are_chosen_at_one_place(window: MainWind
 async def test_a_bar_that_comes_or_goes_moves_nothing(window: MainWindow) -> None:
     dressed(window)
     bars = (window.message, window.alarm, window.outside, window.unsaved_bar, window.asking)
-    for page in ("home", "agents", "files", "policy", "console", "audit", "toml", "catalogs"):
+    for page in ("home", "tools", "files", "rules", "try", "calls", "text", "servers"):
         window.show_page(page)
         await settled(window)
         before = controls(window, window.bars)
@@ -136,7 +136,7 @@ def arise(bar: QWidget) -> QPushButton:
     return bar.action_button
 
 
-@pytest.mark.parametrize("row", PAGES, ids=lambda row: row.key)
+@pytest.mark.parametrize("row", all_rows(), ids=lambda row: row.key)
 async def test_no_bar_of_a_page_moves_anything_when_it_comes_and_when_it_goes(window: MainWindow, row: PageRow) -> None:
     dressed(window)
     window.show_page(row.key)

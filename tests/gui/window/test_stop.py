@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QToolButton
 
 from gatewright.workspace import stop_switch
 from gatewright_gui.window.main_window import MainWindow
-from gatewright_gui.window.pages import PAGES
-from tests.gui.session.opened import agents_page, settled, until
+from gatewright_gui.window.pages import all_rows
+from tests.gui.session.opened import agents_pane, settled, until
 
 
 def pull_elsewhere(window: MainWindow, agent_id: str = "") -> None:
@@ -32,7 +32,7 @@ async def test_one_click_stops_all_agents_and_one_lets_them_go_on(window: MainWi
     switch(window).click()
     await settled(window)
     assert workspace.decide("archivist", "file", {"op": "list"}).code == "stopped"
-    for row in PAGES:
+    for row in all_rows():
         window.show_page(row.key)
         assert window.stop_bar.isVisible()
         assert switch(window).isVisible()
@@ -78,10 +78,9 @@ async def test_a_stop_without_the_key_is_put_under_the_seal_by_the_window(
 
 
 async def test_one_agent_is_stopped_from_its_menu(window: MainWindow) -> None:
-    page = agents_page(window)
     window.selection.choose_agent("archivist")
-    page.agents.view.customContextMenuRequested.emit(QPoint(1, 1))
-    (choice,) = (one for one in page.agents.findChildren(QAction) if one.objectName() == "agents.stop")
+    agents_pane(window).view.customContextMenuRequested.emit(QPoint(1, 1))
+    (choice,) = (one for one in agents_pane(window).findChildren(QAction) if one.objectName() == "agents.stop")
     choice.trigger()
     await settled(window)
     assert window.document.workspace.decide("archivist", "file", {"op": "list"}).code == "stopped"

@@ -41,8 +41,8 @@ from gatewright_gui.session.verbs import limits, policy, rights, sources
 from gatewright_gui.session.verbs.rights import ManyRights, Target
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.new_dialog import NewDialog
-from gatewright_gui.window.pages import PAGES
-from tests.gui.session.opened import Said, opened_window, settled, until
+from gatewright_gui.window.pages import all_rows
+from tests.gui.session.opened import Said, agents_pane, opened_window, settled, until
 
 LEVELS = tuple(Permission)
 FIRST = """gatewright = 1
@@ -295,10 +295,10 @@ def _files(window: MainWindow, rng: random.Random) -> Policy | None:
 
 def _agents(window: MainWindow, rng: random.Random) -> Policy | None:
     """The description of the agent that is shown, typed and sent with Return."""
-    page, policy = window.shelf.page("agents"), window.document.policy
+    page, policy = window.shelf.page("tools"), window.document.policy
     assert isinstance(page, ToolsPage)
     if not policy.agents:
-        assert page.agents.view.model().rowCount() == 0
+        assert agents_pane(window).view.model().rowCount() == 0
         return None
     agent = policy.agents[rng.choice(list(policy.agents))]
     window.selection.choose_agent(agent.agent_id)
@@ -313,7 +313,7 @@ def _agents(window: MainWindow, rng: random.Random) -> Policy | None:
 
 def _policy(window: MainWindow, rng: random.Random) -> Policy | None:
     """The message of a rule, typed and applied."""
-    page, policy = window.shelf.page("policy"), window.document.policy
+    page, policy = window.shelf.page("rules"), window.document.policy
     assert isinstance(page, RulesPage)
     pane = page.rules
     assert [rule.name for rule in pane.model.rows] == [rule.name for rule in policy.rules]
@@ -329,7 +329,7 @@ def _policy(window: MainWindow, rng: random.Random) -> Policy | None:
 
 def _toml(window: MainWindow, rng: random.Random) -> Policy | None:
     """The description of the policy, typed into its text and applied."""
-    page, policy = window.shelf.page("toml"), window.document.policy
+    page, policy = window.shelf.page("text"), window.document.policy
     assert isinstance(page, TextPage)
     text = f"toml {rng.random()}"
     lines = [line for line in page.editor.lines if not line.startswith('description = "toml')]
@@ -340,7 +340,7 @@ def _toml(window: MainWindow, rng: random.Random) -> Policy | None:
     return replace(policy, description=text)
 
 
-EDITS: dict[str, Edited] = {"files": _files, "agents": _agents, "policy": _policy, "toml": _toml}
+EDITS: dict[str, Edited] = {"files": _files, "tools": _agents, "rules": _policy, "text": _toml}
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -348,7 +348,7 @@ async def test_an_edit_after_a_switch_changes_what_is_meant_there_and_nothing_el
     window: MainWindow, places: tuple[Place, ...], seed: int
 ) -> None:
     rng = random.Random(seed)
-    keys = [row.key for row in PAGES]
+    keys = [row.key for row in all_rows()]
     for _ in range(8):
         window.show_page(rng.choice(keys))
         await settled(window)
@@ -383,15 +383,15 @@ async def test_an_edit_after_a_switch_changes_what_is_meant_there_and_nothing_el
 
 
 def _half_described(window: MainWindow) -> None:
-    page = window.shelf.page("agents")
+    page = window.shelf.page("tools")
     assert isinstance(page, ToolsPage)
     page.tools.description.setFocus()
     QTest.keyClicks(page.tools.description, "half typed")
 
 
 def _half_ruled(window: MainWindow) -> None:
-    window.show_page("policy")
-    page = window.shelf.page("policy")
+    window.show_page("rules")
+    page = window.shelf.page("rules")
     assert isinstance(page, RulesPage)
     page.rules.view.choose(0)
     page.rules.form.message.setText("half typed")
@@ -405,7 +405,7 @@ def _half_set(window: MainWindow) -> None:
 
 
 def _menu_open(window: MainWindow) -> None:
-    page = window.shelf.page("agents")
+    page = window.shelf.page("tools")
     assert isinstance(page, ToolsPage)
     page.tools.view.customContextMenuRequested.emit(page.tools.view.visualRect(page.tools.view.currentIndex()).center())
 
@@ -426,7 +426,7 @@ def _cells_worked_out(window: MainWindow) -> None:
 
 
 def _many_worked_out(window: MainWindow) -> None:
-    page = window.shelf.page("agents")
+    page = window.shelf.page("tools")
     assert isinstance(page, ToolsPage)
     targets = [Target(facts.name, facts.operation_names) for facts in window.document.catalog]
     ManyRights(window.document, window.deriver, window.tasks).edit("helper", targets * rights.TOOLS_AT_ONCE, "off")
@@ -449,13 +449,13 @@ async def test_what_is_begun_in_a_workspace_ends_with_it(
     await settled(window)
 
     assert QApplication.activeModalWidget() is None
-    for row in PAGES:
+    for row in all_rows():
         window.show_page(row.key)
         await settled(window)
     for key in (Qt.Key.Key_Return, Qt.Key.Key_Tab):
         if not isinstance(at := window.focusWidget() or window, QAbstractButton):  # a button is pressed by Return
             QTest.keyClick(at, key)
-    page = window.shelf.page("policy")
+    page = window.shelf.page("rules")
     assert isinstance(page, RulesPage)
     page.rules.form.apply_requested.emit()
     await settled(window)
@@ -501,14 +501,14 @@ async def test_new_workspace_after_the_page_files_by_mouse_and_keys(tmp_path: Pa
     first = begin_workspace(folders[0], Beginning("helper", Permission.READ_WRITE, hides_secrets=True))
     async with opened_window(first, tmp_path) as window:
         left = Qt.MouseButton.LeftButton
-        QTest.mouseClick(window.rail.button("files"), left)
+        window.show_page("files")
         page = window.shelf.page("files")
         assert isinstance(page, FilesPage)
         await until(lambda: page.tree_model.rowCount() > 1)
         page.folder.tree.setCurrentIndex(page.tree_model.index_of(".ssh"))
         QTest.keyClick(page.folder.tree, Qt.Key.Key_Right)
         await settled(window)
-        QTest.mouseClick(window.rail.button("console"), left)
+        QTest.mouseClick(window.rail.button("try"), left)
         await settled(window)
         window.actions_by_key["new"].trigger()
         await until(lambda: window.findChild(NewDialog, "new") is not None)
@@ -518,7 +518,7 @@ async def test_new_workspace_after_the_page_files_by_mouse_and_keys(tmp_path: Pa
         QTest.mouseClick(dialog.accept_button, left)
         await until(lambda: window.document.path == folders[1] / "policy.toml")
         await settled(window)
-        QTest.mouseClick(window.rail.button("files"), left)
+        window.show_page("files")
         await settled(window)
 
         rules = window.document.policy.sources[0].permission_rules

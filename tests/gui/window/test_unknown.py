@@ -11,7 +11,7 @@ from gatewright_gui.app.build import new_window
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
-from gatewright_gui.window.pages import PAGES
+from gatewright_gui.window.pages import all_rows
 from tests.gui.session.opened import demo, end, opened_window, settled, until
 
 
@@ -36,7 +36,7 @@ def example(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("make", [demo, empty, example])
-@pytest.mark.parametrize("page", [row.key for row in PAGES])
+@pytest.mark.parametrize("page", [row.key for row in all_rows()])
 async def test_what_is_said_and_offered_at_first_holds_once_all_is_known(
     page: str, make: Callable[[Path], Path], tmp_path: Path
 ) -> None:
@@ -45,7 +45,7 @@ async def test_what_is_said_and_offered_at_first_holds_once_all_is_known(
         window.grab()
         first_said, first_offered = said(window), offered(window)
         await settled(window)
-        if page == "audit":
+        if page == "calls":
             await until(lambda: all(one.is_known for one in window.shelf.findChildren(EmptyState) if one.isVisible()))
         assert first_said <= said(window)
         assert first_offered <= offered(window)

@@ -85,13 +85,13 @@ async def test_edits_of_a_killed_window_are_brought_back_as_one_edit_and_undone(
         was = ticked(window, "file", "append")
         press(bar.more_button)
         await settled(window)
-        page = window.shelf.page("toml")
+        page = window.shelf.page("text")
         assert isinstance(page, TextPage)
         assert "@@" in page.code.text
         press(bar.action_button)
         await settled(window)
         assert not bar.isVisible()
-        window.show_page("agents")
+        window.show_page("tools")
         assert ticked(window, "file", "append") != was
         assert window.document.is_dirty
         assert window.document.undo_stack.count() == 1

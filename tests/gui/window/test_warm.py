@@ -12,7 +12,7 @@ from gatewright_gui.app.build import build_window
 from gatewright_gui.app.warm import warm_up
 from gatewright_gui.qt import loop
 from gatewright_gui.settings import Preferences
-from gatewright_gui.window.pages import PAGES
+from gatewright_gui.window.pages import all_rows
 from tests.gui.session.opened import demo, end, settled
 
 def ours():
@@ -25,7 +25,7 @@ async def main(folder):
     before = ours()
     await warm_up(window.document)
     warm = ours()
-    for row in PAGES:
+    for row in all_rows():
         window.show_page(row.key)
     print(len(warm - before) > 20, *sorted(ours() - warm))
     await settled(window)

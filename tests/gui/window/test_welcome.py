@@ -32,7 +32,7 @@ async def begun(tmp_path: Path, qapp: QApplication) -> MainWindow:
     window.steps.begin()
     await window.open(demo(tmp_path))
     await until(window.steps.isVisible)
-    window.show_page("agents")
+    window.show_page("tools")
     await settled(window)
     return window
 
@@ -131,8 +131,8 @@ async def test_first_steps_get_their_ticks_and_never_come_again(tmp_path: Path, 
     assert agents_page(window).preview.code.editor.isVisible()
     QTest.mouseClick(steps["try"], Qt.MouseButton.LeftButton)
     await settled(window)
-    assert window.shelf.current_key == "console"
-    console = window.shelf.page("console")
+    assert window.shelf.current_key == "try"
+    console = window.shelf.page("try")
     assert isinstance(console, TrialPage)
     assert console.request.tool_name == window.selection.tool
     QTest.mouseClick(console.request.example_button, Qt.MouseButton.LeftButton)
@@ -181,7 +181,7 @@ async def test_the_example_of_the_first_steps_is_allowed_in_the_copy(tmp_path: P
     window = await begun(tmp_path, qapp)
     QTest.mouseClick(window.steps.buttons["try"], Qt.MouseButton.LeftButton)
     await settled(window)
-    console = window.shelf.page("console")
+    console = window.shelf.page("try")
     assert isinstance(console, TrialPage)
     QTest.mouseClick(console.request.example_button, Qt.MouseButton.LeftButton)
     await settled(window)
@@ -198,8 +198,8 @@ async def test_the_example_of_the_first_steps_is_allowed_in_the_copy(tmp_path: P
 
 async def test_a_denied_call_of_the_console_is_no_step_done(tmp_path: Path, qapp: QApplication) -> None:
     window = await begun(tmp_path, qapp)
-    window.show_page("console")
-    console = window.shelf.page("console")
+    window.show_page("try")
+    console = window.shelf.page("try")
     assert isinstance(console, TrialPage)
     await settled(window)
     console.request.put(CallRequest("archivist", "file", {"op": "delete", "path": "README.md"}))
@@ -249,7 +249,7 @@ async def test_import_of_servers_makes_a_workspace_first(tmp_path: Path, qapp: Q
     QTest.mouseClick(dialog.accept_button, Qt.MouseButton.LeftButton)
     await until(lambda: bool(window.findChildren(AddDialog)))
 
-    assert window.shelf.current_key == "catalogs"
+    assert window.shelf.current_key == "servers"
     assert window.document.policy.sources == ()
     window.findChildren(AddDialog)[0].reject()
     await settled(window)

@@ -32,7 +32,7 @@ async def test_window_opens_where_it_was_left(tmp_path: Path) -> None:
     async with opened_window(policy, tmp_path) as window:
         assert where(window) == PLACE
         assert agents_page(window).tools.view.current_row == ("file", "delete")
-        assert window.rail.button("files").isChecked()
+        assert window.rail.button("access").isChecked()
         assert window.focusWidget() is window.shelf.page("files").main_view()
 
 
@@ -54,7 +54,7 @@ async def test_each_workspace_has_its_own_place(tmp_path: Path) -> None:
 
     async with opened_window(second, tmp_path) as window:
         fresh = where(window)
-        assert (fresh.page, fresh.agent_id) == ("agents", "archivist")
+        assert (fresh.page, fresh.agent_id) == ("tools", "archivist")
         await window.open(first)
         await settled(window)
         assert where(window) == PLACE
@@ -67,8 +67,8 @@ async def test_each_workspace_has_its_own_place(tmp_path: Path) -> None:
     "place",
     [
         LastPlace("nowhere", "operator", "file", "delete"),
-        LastPlace("agents", "operator", "no_such_tool", "x"),
-        LastPlace("agents", "nobody", "file", "no_such"),
+        LastPlace("tools", "operator", "no_such_tool", "x"),
+        LastPlace("tools", "nobody", "file", "no_such"),
         LastPlace(),
     ],
 )
@@ -81,7 +81,7 @@ async def test_place_that_is_gone_is_passed_over(tmp_path: Path, place: LastPlac
     async with opened_window(policy, tmp_path) as window:
         found = where(window)
 
-        assert found.page == "agents"
+        assert found.page == "tools"
         assert found.agent_id in window.document.policy.agents
         assert found.tool in {facts.name for facts in window.document.catalog}
 

@@ -85,11 +85,11 @@ async def test_keys_save_undo_and_change_pages(window: MainWindow) -> None:
     await settled(window)
     assert not window.document.is_dirty
     assert window.status.saved.text() == "saved just now"
-    number = window.rail.keys.index("toml") + 1
+    number = window.rail.keys.index("policy_file") + 1
     window.activateWindow()  # where the review came up for a moment, this platform gives no window the keys back
     await until(window.isActiveWindow)
     QTest.keyClick(window, Qt.Key(Qt.Key.Key_0.value + number), Qt.KeyboardModifier.ControlModifier)
-    assert window.shelf.current_key == "toml"
+    assert window.shelf.current_key == "text"
 
 
 async def test_status_bar_counts_the_self_check_and_follows_the_file(window: MainWindow) -> None:
@@ -108,7 +108,7 @@ async def test_edit_that_makes_a_warning_shows_it_at_once(window: MainWindow) ->
     click(window, "file", None)
     await settled(window)
 
-    assert window.rail.button("problems").count == 1
+    assert window.rail.button("policy_file").count == 1
     assert window.status.problems.text() == "1 warning"
 
 
@@ -214,12 +214,12 @@ async def test_policy_with_errors_opens_on_problems_and_reload_brings_it_back(tm
     async with opened_window(policy, tmp_path) as window:
         page = window.shelf.page("problems")
         assert isinstance(page, ProblemsPage)
-        assert window.shelf.currentWidget() is page
+        assert page.isVisible()
         assert page.model.counts[0] == 2
-        assert not window.rail.button("agents").isEnabled()
+        assert not window.rail.button("access").isEnabled()
         rect = page.view.visualRect(page.model.index(0, 0))
         QTest.mouseClick(page.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
-        toml = window.shelf.page("toml")
+        toml = window.shelf.page("text")
         assert isinstance(toml, TextPage)
         assert "lod" in toml.code.editor.textCursor().selectedText()
         assert not window.actions_by_key["export"].isEnabled()
@@ -230,8 +230,8 @@ async def test_policy_with_errors_opens_on_problems_and_reload_brings_it_back(tm
         await settled(window)
 
         assert window.document.is_open
-        window.show_page("agents")
-        assert window.shelf.currentWidget() is agents_page(window)
+        window.show_page("tools")
+        assert agents_page(window).isVisible()
 
 
 async def test_source_outside_the_workspace_is_trusted_once(tmp_path: Path) -> None:
@@ -269,9 +269,9 @@ async def test_export_button_lets_a_folder_be_chosen(window: MainWindow) -> None
 
 
 async def test_outline_of_the_policy_file_goes_to_a_part_by_click_and_by_typing_its_name(window: MainWindow) -> None:
-    window.show_page("toml")
+    window.show_page("text")
     await settled(window)
-    page = window.shelf.page("toml")
+    page = window.shelf.page("text")
     assert isinstance(page, TextPage)
     rows = [page.outline.rows.index(row, 0).data() for row in range(page.outline.rows.rowCount())]
 
@@ -290,8 +290,8 @@ async def test_outline_of_the_policy_file_goes_to_a_part_by_click_and_by_typing_
 
 async def test_toml_page_shows_unsaved_changes(window: MainWindow) -> None:
     edit(window)
-    window.show_page("toml")
-    page = window.shelf.page("toml")
+    window.show_page("text")
+    page = window.shelf.page("text")
     assert isinstance(page, TextPage)
     page.part.set_current("difference")
     await settled(window)
@@ -320,7 +320,7 @@ async def test_every_control_has_a_name(window: MainWindow) -> None:
 
 
 async def test_preferences_count_at_once_and_follow_what_is_chosen_elsewhere(window: MainWindow) -> None:
-    window.show_page("approvals")
+    window.show_page("waiting")
     notify = window.findChild(QCheckBox, "approvals.notify")
     code = agents_page(window).preview.code
     QTest.keyClick(window, Qt.Key.Key_Comma, Qt.KeyboardModifier.ControlModifier)
@@ -500,16 +500,16 @@ def test_times_say_how_long_ago(seconds: float, words: str) -> None:
     ("key", "wanted"),
     [
         (Qt.Key.Key_1, "home"),
-        (Qt.Key.Key_2, "agents"),
-        (Qt.Key.Key_3, "files"),
-        (Qt.Key.Key_4, "policy"),
-        (Qt.Key.Key_8, "audit"),
+        (Qt.Key.Key_2, "tools"),
+        (Qt.Key.Key_3, "try"),
+        (Qt.Key.Key_5, "servers"),
+        (Qt.Key.Key_6, "text"),
     ],
 )
 async def test_keys_go_to_the_main_view_of_the_page_that_is_chosen(
     window: MainWindow, key: Qt.Key, wanted: str
 ) -> None:
-    window.rail.button("agents").setFocus()
+    window.rail.button("home").setFocus()
     QTest.keyClick(window, key, Qt.KeyboardModifier.ControlModifier)
     await settled(window)
 
@@ -526,12 +526,12 @@ async def test_window_starts_with_the_keys_in_the_tree(window: MainWindow) -> No
 
 
 async def test_arrow_keys_in_the_rail_stay_there(window: MainWindow) -> None:
-    window.rail.button("agents").setFocus()
-    QTest.keyClick(window.rail.button("agents"), Qt.Key.Key_Down)
+    window.rail.button("access").setFocus()
+    QTest.keyClick(window.rail.button("access"), Qt.Key.Key_Down)
     await settled(window)
 
-    assert window.shelf.current_key == "files"
-    assert window.focusWidget() is window.rail.button("files")
+    assert window.shelf.current_key == "try"
+    assert window.focusWidget() is window.rail.button("try")
 
 
 def wide_and_narrow_keys(window: MainWindow) -> tuple[list[str], list[str]]:
@@ -550,7 +550,7 @@ def wide_and_narrow_keys(window: MainWindow) -> tuple[list[str], list[str]]:
     return wide, narrow
 
 
-@pytest.mark.parametrize("page", ["agents", "files", "console", "toml", "problems"])
+@pytest.mark.parametrize("page", ["tools", "files", "try", "text", "problems"])
 async def test_no_key_means_two_things(window: MainWindow, page: str) -> None:
     window.show_page(page)
     await settled(window)
@@ -581,7 +581,7 @@ async def test_outside_change_can_be_saved_over(window: MainWindow) -> None:
 
 
 async def test_export_says_what_it_wrote_over_nothing_one_can_operate(window: MainWindow, tmp_path: Path) -> None:
-    window.show_page("console")
+    window.show_page("try")
     await window.document.export(tmp_path / "out")
     await settled(window)
 
@@ -711,9 +711,9 @@ async def test_a_window_that_ends_leaves_no_copy_of_the_workspace(
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     async with opened_window(demo(tmp_path), tmp_path) as window:
-        window.show_page("console")
+        window.show_page("try")
         await settled(window)
-        page = window.shelf.page("console")
+        page = window.shelf.page("try")
         assert isinstance(page, TrialPage)
         page.request.choose_tool("file")
         page.request.mode.set_current("json")

@@ -77,8 +77,8 @@ def limit(tour: Tour) -> None:
 def matrix(tour: Tour) -> None:
     """All agents beside each other."""
     document = tour.document
-    tour.click("rail.agents")
-    tour.choose("agents.mode", "matrix")
+    tour.go_to("tools")
+    tour.click("access.everyone")
     model = tour.model_of("agents.matrix")
     if not isinstance(model, MatrixModel):
         raise DriveError("the matrix is not there")
@@ -93,7 +93,7 @@ def matrix(tour: Tour) -> None:
                 found[f"{agent.agent_id} {tool}"] = cell.data()
     tour.check("every cell counts what the engine allows", found, wanted)
     tour.show("matrix", f"{len(document.agents)} agents by {model.tool_count} tools")
-    tour.choose("agents.mode", "tree")
+    tour.choose_row()
 
 
 def compare_views(tour: Tour) -> None:

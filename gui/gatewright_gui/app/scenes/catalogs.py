@@ -37,7 +37,7 @@ def catalogs(tour: Tour) -> None:
         with Opener().open(served) as other:
             offered = sorted(tool.name for tool in shown_tools(other, "guest"))
         before = tour.document.undo_stack.index()
-        tour.click("rail.catalogs")
+        tour.go_to("servers")
         tour.click(
             "catalogs.add" if tour.has("catalogs.add") else tour.find("catalogs.empty", EmptyState).action_button
         )

@@ -126,8 +126,8 @@ def live(tour: Tour) -> None:
 def enter_console(tour: Tour) -> TrialPage:
     """Go to the Console, as the agent that is shown."""
     agent_id = tour.subject.agent_id
-    tour.click("rail.console")
-    page = tour.window.shelf.page("console")
+    tour.go_to("try")
+    page = tour.window.shelf.page("try")
     if not isinstance(page, TrialPage):
         raise DriveError("the Console page is not there")
     tour.choose("console.agent", agent_id)

@@ -11,7 +11,7 @@ from gatewright_gui.session.files import PathLevel
 
 def files(tour: Tour) -> None:
     """The rules of a source, and the folder in their colours; a rule gets another level."""
-    tour.click("rail.files")
+    tour.go_to("files")
     if not tour.document.policy.file_sources:
         raise NotHere("the policy has no source")
     source = tour.document.policy.file_sources[0]

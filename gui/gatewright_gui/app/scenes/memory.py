@@ -14,9 +14,9 @@ def memory(tour: Tour) -> None:
         raise NotHere("the policy has no agent")
     agent_id = tour.document.agents[0].agent_id
     blocks, theme = tour.document.workspace.blocks(agent_id), tour.window.theme.current
-    tour.click("rail.memory")
+    tour.go_to("memory")
     tour.choose("memory.kind", "blocks")
-    tour.choose("memory.agent", agent_id)
+    tour.choose_agent(agent_id)
     if all(record.label != LABEL for record in blocks.list()):
         has_some = tour.has("memory.new")
         tour.click("memory.new" if has_some else tour.find("memory.empty", EmptyState).action_button)

@@ -7,7 +7,7 @@ from gatewright_gui.session.calls import shown_tools
 
 def home(tour: Tour) -> None:
     """Show the reach of agents in a sentence, as a picture, and by risk."""
-    tour.click("rail.home")
+    tour.go_to("home")
     agents = tour.document.agents
     if not agents:
         tour.show("home", "no agent yet, and the way to the first")
@@ -26,7 +26,7 @@ def home(tour: Tour) -> None:
 
 def rules(tour: Tour) -> None:
     """The rules that hold for all agents."""
-    tour.click("rail.policy")
+    tour.go_to("rules")
     tour.choose("policy.part", "rules")
     wanted = tour.document.policy.rules
     shown = tour.model_of("policy.rules").rowCount() if tour.has("policy.rules") else 0

@@ -10,8 +10,9 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPoint, QRect, Qt
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QLabel, QPushButton, QTreeView, QWidget
 
 from gatewright_gui.app.driver import Driver
-from gatewright_gui.pages.access.tools.agents import AGENT_ID
+from gatewright_gui.pages.access.agents import AGENT_ID
 from gatewright_gui.pages.access.tools.tool_tree import TOOL
+from gatewright_gui.pages.page import TabbedPage
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.calls import shown_tools
@@ -74,7 +75,7 @@ class Tour(Driver):
     def show(self, name: str, line: str) -> None:
         """End a step: take its picture, and say in a line what is seen and whether all that was checked is so."""
         theme, page = self.window.theme.current, self.window.shelf.current_key
-        pages = [page] if page != "agents" else ["matrix" if self.has("agents.matrix") else page, "preview"]
+        pages = [page] if page != "tools" else ["matrix" if self.has("agents.matrix") else page, "preview"]
         picture = f"{len(self.steps) + 1:02d}-{name}-{theme}.png"
         self.check("the picture is written", self.picture(*SIZE).save(str(self.out / picture)))
         for fault in self.faults:
@@ -96,6 +97,14 @@ class Tour(Driver):
             self.choose_in(control, control.findText(key))
         elif isinstance(control, Segmented) and control.current != key:
             self.click(control.button(key))
+
+    def go_to(self, key: str) -> None:
+        """Click a place in the rail, and then the tab in it."""
+        shelf = self.window.shelf
+        self.click(f"rail.{shelf.place_of(key)}")
+        place = shelf.place(key)
+        if isinstance(place, TabbedPage):
+            self.click_at(place.bar, lambda: place.bar.tabRect(list(place.rows).index(key)).center())
 
     def text_of(self, name: str) -> str:
         """What a control says; empty for a text that is not shown."""
@@ -133,13 +142,15 @@ class Tour(Driver):
 
     def choose_row(self, operation: str | None = None) -> None:
         """Go to the tree of the agent that is shown, and click the name of a row."""
-        agent_id = self.subject.agent_id
-        self.click("rail.agents")
-        self.choose("agents.mode", "tree")
-        agents = self.find("agents.list", QAbstractItemView)
-        self.click_cell(agents, agents.model().index(column(agents.model(), role=AGENT_ID).index(agent_id), 0))
+        self.go_to("tools")
+        self.choose_agent(self.subject.agent_id)
         self.open_branch(self.tree, self.cell())
         self.click_cell(self.tree, self.cell(operation), QPoint(60, 8))
+
+    def choose_agent(self, agent_id: str) -> None:
+        """Click an agent in the list beside the tabs."""
+        agents = self.find("agents.list", QAbstractItemView)
+        self.click_cell(agents, agents.model().index(column(agents.model(), role=AGENT_ID).index(agent_id), 0))
 
     @cached_property
     def subject(self) -> Subject:

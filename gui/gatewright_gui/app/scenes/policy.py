@@ -13,7 +13,7 @@ from gatewright_gui.session.opening import POLICY_NAME, Opener
 def policy(tour: Tour) -> None:
     """What saving would change, problems, the self-check."""
     workspace = tour.document.workspace
-    tour.click("rail.toml")
+    tour.go_to("text")
     tour.choose("toml.part", "difference")
     lines = difflib.ndiff(workspace.policy_path.read_text("utf-8").splitlines(), workspace.text().splitlines())
     wanted = sorted(line[0] + line[2:] for line in lines if line[0] in "+-")
@@ -21,7 +21,7 @@ def policy(tour: Tour) -> None:
     shown = sorted(line for line in shown if not line.startswith(("+++", "---")))
     tour.check("the page shows the lines that saving would change", shown, wanted)
     tour.show("toml", f"saving would change {len(wanted)} lines")
-    tour.click("rail.problems")
+    tour.go_to("problems")
     problems, foot = workspace.current_problems(), tour.text_of("status.problems")
     tour.check("each problem of the engine has a row", tour.model_of("problems.list").rowCount(), len(problems))
     tour.check("the foot of the window agrees", foot == "no problems", not problems)
@@ -39,7 +39,7 @@ def policy(tour: Tour) -> None:
 def save(tour: Tour) -> None:
     """The policy is saved, and exported."""
     workspace = tour.document.workspace
-    tour.click("rail.toml")
+    tour.go_to("text")
     tour.choose("toml.part", "text")
     text = workspace.text()
     tour.key(Qt.Key.Key_S, CTRL)

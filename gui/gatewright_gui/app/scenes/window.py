@@ -2,7 +2,7 @@
 
 from gatewright_gui.app.scenes.agents import compare_views
 from gatewright_gui.app.scenes.player import Tour, column
-from gatewright_gui.pages.access.tools.agents import AGENT_ID
+from gatewright_gui.pages.access.agents import AGENT_ID
 
 
 def open_window(tour: Tour) -> None:

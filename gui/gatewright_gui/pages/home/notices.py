@@ -76,9 +76,9 @@ class Notices(QWidget):
         self._coding_agents: tuple[HostStatus, ...] = ()
         go = context.navigator
         self._lines = FlowLayout(self, spacing=8)
-        self.unsafe = self._line("unsafe", "shield-x", "deny", lambda: go.go_to_page("catalogs"))
-        self.ungated = self._line("ungated", "shield-alert", "ask", lambda: go.go_to_page("catalogs"))
-        self.held = self._line("held", "plug", "ask", lambda: go.go_to_page("catalogs"))
+        self.unsafe = self._line("unsafe", "shield-x", "deny", lambda: go.go_to_page("servers"))
+        self.ungated = self._line("ungated", "shield-alert", "ask", lambda: go.go_to_page("servers"))
+        self.held = self._line("held", "plug", "ask", lambda: go.go_to_page("servers"))
         self.errors = self._line("errors", "circle-alert", "deny", lambda: go.go_to_page("problems"))
         self.warnings = self._line("warnings", "triangle-alert", "ask", lambda: go.go_to_page("problems"))
         self.unsaved = self._line("unsaved", "circle-dot", "ask", go.go_to_difference)

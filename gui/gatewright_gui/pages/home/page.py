@@ -109,7 +109,7 @@ class HomePage(Page):
     def _connect(self) -> None:
         context = self._context
         for place in (self.empty, self.reach.nothing):
-            place.action_requested.connect(lambda: context.navigator.go_to_page("agents"))
+            place.action_requested.connect(lambda: context.navigator.go_to_page("tools"))
         self.risk_view.ask_requested.connect(self._ask_first)
         self.risk_view.show_requested.connect(self._show_risk)
         self.timeline.span_chosen.connect(self._show_span)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QPus
 from gatewright.workspace.api import GatewrightError, Policy
 from gatewright_gui.pages.access.rules.reading_row import LABEL, ReadingRow
 from gatewright_gui.pages.access.rules.words_field import WordsField
-from gatewright_gui.pages.page import PageContext
+from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.servers.confine import ConfineBand
 from gatewright_gui.pages.servers.room_pane import RoomDialog
 from gatewright_gui.qt.dialog import Choice, ask, shown
@@ -17,6 +17,7 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.quiet_field import QuietField
 from gatewright_gui.session.read_only import READ_ONLY
 from gatewright_gui.session.settings_table import COMMANDS, SECTIONS, Section, Setting
 from gatewright_gui.session.verbs import policy as verbs
@@ -32,7 +33,7 @@ class _Choice(QComboBox):
         event.ignore()
 
 
-class SettingsPane(QWidget):
+class SettingsPage(Page):
     """A value that would be refused stays in its field with the reason below it, and is not written."""
 
     def __init__(self, context: PageContext) -> None:
@@ -110,7 +111,7 @@ class SettingsPane(QWidget):
             case "agents" | "commands":
                 field: QLineEdit = WordsField(name, tr(setting.label), tr(setting.hint))
             case _:
-                field = named(QLineEdit(), name, spoken=tr(setting.label))
+                field = named(QuietField(is_framed=True), name, spoken=tr(setting.label))
                 hint = tr(setting.hint)
                 field.setPlaceholderText(f"{setting.usual:,} {hint}" if isinstance(setting.usual, int) else hint)
         field.setFixedWidth(FIELD_WIDTH)

@@ -228,7 +228,7 @@ class CodingAgentsPane(QWidget):
         """Enter or a double click: the calls of a gated one, else the gate is offered."""
         row = index.data(ROW)
         if isinstance(row, HostStatus) and row.file is not None:
-            self._context.navigator.go_to_page("audit")
+            self._context.navigator.go_to_page("calls")
         elif isinstance(row, HostStatus):
             self._start(self._put_gate())
 

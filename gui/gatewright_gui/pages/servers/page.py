@@ -217,7 +217,7 @@ class ServersPage(Page):
         elif len(waiting) > 1:
             self._start(self._accept_all())
         else:
-            self._context.navigator.go_to_page("agents")
+            self._context.navigator.go_to_page("tools")
 
     def _show(self, _now: QModelIndex | None = None, _before: QModelIndex | None = None) -> None:
         row = self.current

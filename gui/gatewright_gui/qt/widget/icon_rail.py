@@ -114,6 +114,7 @@ class IconRail(QWidget):
     def __init__(self, name: str = "Pages", parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._buttons: dict[str, RailButton] = {}
+        self._at_foot = 0
         self.setAccessibleName(name)
         self.setFixedWidth(current_look().tokens.rail_width)
         self._column = QVBoxLayout(self)
@@ -122,11 +123,12 @@ class IconRail(QWidget):
         self._column.addStretch(1)
         current_look().changed.connect(self.update)
 
-    def add_page(self, key: str, icon: str, label: str) -> RailButton:
-        """Add a button below the others; the first one is chosen."""
+    def add_page(self, key: str, icon: str, label: str, *, at_foot: bool = False) -> RailButton:
+        """Add a button below the others, or at the foot; the first one is chosen."""
         button = RailButton(key, icon, label)
         self._buttons[key] = button
-        self._column.insertWidget(self._column.count() - 1, button)
+        self._column.insertWidget(self._column.count() - (0 if at_foot else 1 + self._at_foot), button)
+        self._at_foot += at_foot
         button.setChecked(len(self._buttons) == 1)
         button.toggled.connect(partial(self._toggled, key))
         return button

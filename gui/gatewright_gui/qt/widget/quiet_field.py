@@ -11,11 +11,12 @@ QUIET = "QLineEdit:!focus:!hover { border-color: transparent; background: transp
 
 
 class QuietField(QLineEdit):
-    """The maker puts the whole text into the tooltip."""
+    """The maker puts the whole text into the tooltip. ``is_framed``: looks like a field all the time."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, is_framed: bool = False) -> None:
         super().__init__(parent)
-        self.setStyleSheet(QUIET)
+        if not is_framed:
+            self.setStyleSheet(QUIET)
 
     @property
     def shown_text(self) -> str:

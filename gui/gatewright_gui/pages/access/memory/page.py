@@ -1,9 +1,9 @@
-"""What agents remember, in the operator's hand: whose memory it is at the top, and which part of it."""
+"""The tab Memory: what the chosen agent remembers, or what all share, one part at a time."""
 
 import asyncio
 from functools import cached_property
 
-from PySide6.QtWidgets import QComboBox, QStackedWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.access.memory.blocks_pane import BlocksPane
@@ -18,8 +18,6 @@ from gatewright_gui.session.memory import WHO
 from gatewright_gui.session.memory_watch import MemoryWatch
 from gatewright_gui.session.typed import Typed
 
-_WIDEST = 300
-"""Pixels of the field that names the agent."""
 _NAMED = 6
 """So many foreign files are named in the question about them."""
 SHARED = mark("shared by all agents")
@@ -32,17 +30,12 @@ PARTS = (
 
 
 class MemoryPage(Page):
-    """Follows the chosen agent; *shared* is a choice of this page alone."""
+    """Follows the chosen agent; of everyone it shows what is shared."""
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
         self.setObjectName("memory")
         self._context = context
-        self._shows_shared = False
-        self.agent = named(QComboBox(), "memory.agent", spoken=tr("Whose memory"))
-        self.agent.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.agent.setMinimumContentsLength(10)
-        self.agent.setMaximumWidth(_WIDEST)
         self.part = named(Segmented(tr("What to show of the memory")), "memory.kind")
         for key, words, tip in PARTS:
             self.part.add_segment(key, tr(words), tooltip=tr(tip))
@@ -50,16 +43,16 @@ class MemoryPage(Page):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.blocks)
         self.blocks.bar.action_requested.connect(self._take_over)
-        self._of = Label(tr("Memory of"))
-        top = row_of(self.part, Gap(3), self._of, stretch(self.agent, 100), stretch(), space=2, margins=(2, 1))
+        self._of = named(Label(), "memory.of", kind="muted")
+        top = row_of(self.part, Gap(3), stretch(self._of), space=2, margins=(2, 1))
         column_of(top, stretch(self._stack), into=self)
         self._watch = MemoryWatch(context.document, context.tasks, self.isVisible, parent=self)
         self._watch.changed.connect(self._refresh)
-        self.agent.activated.connect(self._choose_agent)
         self.part.current_changed.connect(self._choose_part)
         document = context.document
         document.closed.connect(self._let_go)
-        for signal in (document.opened, document.policy_changed, context.selection.agent_changed):
+        chosen = context.selection
+        for signal in (document.opened, document.policy_changed, chosen.agent_changed, chosen.everyone_changed):
             signal.connect(self._follow)
         self._follow()
 
@@ -83,7 +76,9 @@ class MemoryPage(Page):
     @property
     def agent_id(self) -> str:
         """Whose memory is shown; "" for what all agents share."""
-        return str(self.agent.currentData() or "")
+        chosen = self._context.selection
+        is_there = chosen.agent_id is not None and chosen.agent_id in self._context.document.policy.agents
+        return chosen.agent_id or "" if is_there and not chosen.is_everyone else ""
 
     def _let_go(self) -> None:
         """What is shown, and what is half typed there, is of a workspace that is gone."""
@@ -97,23 +92,11 @@ class MemoryPage(Page):
         self._follow()
 
     def _follow(self, _why: object = None) -> None:
-        document, chosen = self._context.document, self._context.selection.agent_id
-        self.agent.blockSignals(True)
-        self.agent.clear()
-        for agent in document.agents:
-            self.agent.addItem(agent.agent_id, agent.agent_id)
-        self.agent.addItem(tr(SHARED), "")
-        is_there = chosen is not None and chosen in document.policy.agents
-        at = self.agent.findData(chosen) if is_there and not self._shows_shared else self.agent.count() - 1
-        self.agent.setCurrentIndex(at)
-        self.agent.blockSignals(False)
+        shared = tr(SHARED)
+        self._of.setText(
+            tr("Memory of {agent}", agent=self.agent_id) if self.agent_id else tr("Memory {shared}", shared=shared)
+        )
         self._refresh()
-
-    def _choose_agent(self) -> None:
-        self._shows_shared = not self.agent_id
-        if self.agent_id:
-            self._context.selection.choose_agent(self.agent_id)
-        self._follow()
 
     def _refresh(self) -> None:
         if self.isVisible():
@@ -182,6 +165,5 @@ class MemoryPage(Page):
             self._stack.addWidget(pane)
             pane.bar.action_requested.connect(self._take_over)
         self._stack.setCurrentWidget(pane)
-        for part in (self._of, self.agent):
-            part.setEnabled(key != "notes")  # which are of a user, whichever agent kept them
+        self._of.setVisible(key != "notes")  # which are of a user, whichever agent kept them
         self._refresh()

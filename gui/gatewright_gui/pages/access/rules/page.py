@@ -1,4 +1,4 @@
-"""What holds for all agents at once: the policy rules, the compositions, and the settings of the workspace."""
+"""The tab Rules: what holds for all agents at once, the policy rules and the compositions."""
 
 from functools import cached_property
 
@@ -8,14 +8,13 @@ from gatewright.workspace.api import PolicyRule
 from gatewright_gui.pages.access.rules.compositions_pane import CompositionsPane
 from gatewright_gui.pages.access.rules.rules_pane import RulesPane
 from gatewright_gui.pages.page import Page, PageContext
-from gatewright_gui.pages.policy_file.settings_pane import SettingsPane
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.segmented import Segmented
 
 
 class RulesPage(Page):
-    """Three parts, of which one is shown."""
+    """Two parts, of which one is shown."""
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
@@ -26,7 +25,6 @@ class RulesPage(Page):
         self.part.add_segment("rules", tr("Rules"), tooltip=tip)
         tip = tr("Tools made of calls of other tools")
         self.part.add_segment("compositions", tr("Compositions"), tooltip=tip)
-        self.part.add_segment("settings", tr("Settings"), tooltip=tr("Defaults, folders, shell, web, messages"))
         self.rules = RulesPane(context)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.rules)
@@ -37,25 +35,18 @@ class RulesPage(Page):
         context.navigator.composition_requested.connect(self._show_composition)
 
     @cached_property
-    def settings(self) -> SettingsPane:
-        """Made when it is first looked at."""
-        return SettingsPane(self._context)
-
-    @cached_property
     def compositions(self) -> CompositionsPane:
         """Made when it is first looked at."""
         return CompositionsPane(self._context)
 
     def main_view(self) -> QWidget:
-        """The rules, or the button that makes the first one; the list of compositions; the first of the settings."""
-        if self.part.current == "settings":
-            return self.settings.main_view()
+        """Return the rules, or the button that makes the first one; or the list of compositions."""
         if self.part.current == "compositions":
             return self.compositions.main_view()
         return self.rules.view if self.rules.view.isVisibleTo(self) else self.rules.empty.action_button
 
     def _choose_part(self, key: object) -> None:
-        pane = self.settings if key == "settings" else self.compositions if key == "compositions" else self.rules
+        pane = self.compositions if key == "compositions" else self.rules
         if self._stack.indexOf(pane) < 0:
             self._stack.addWidget(pane)
         self._stack.setCurrentWidget(pane)

@@ -11,7 +11,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, Signal
 
 from gatewright.workspace.api import Agent, Reason, frozen
-from gatewright_gui.pages.access.tools.agents import agent_fits
+from gatewright_gui.pages.access.agents import agent_fits
 from gatewright_gui.pages.access.tools.matrix_words import long_words, plain_words, short_words
 from gatewright_gui.pages.access.tools.notes import Note
 from gatewright_gui.qt.language import tr

@@ -1,25 +1,23 @@
-"""The main page: agents at the left, their tools in the middle, what the model sees at the right. It only lays out.
+"""The tab Tools: the tree of the chosen agent or the matrix of everyone, and beside it what the model sees.
 
-Instead of the list and the tree of one agent the matrix of all can be shown; it is made when it is first wanted.
+The matrix is made when it is first wanted.
 """
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
 from gatewright.workspace.api import Address
 from gatewright_gui.pages.access.preview import PreviewPane
-from gatewright_gui.pages.access.tools.agent_pane import AgentPane
 from gatewright_gui.pages.access.tools.tool_pane import ToolPane
 from gatewright_gui.pages.page import Page, PageContext
-from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import HANDLE_WIDTH, Splitter
 
 if TYPE_CHECKING:
@@ -28,39 +26,31 @@ if TYPE_CHECKING:
 
 
 MODE_KEY, PREVIEW_KEY = "agents.mode", "agents.preview"
-MODES = (
-    ("tree", mark("Tree"), "list-filter", mark("One agent: its tools and operations (Ctrl+M)")),
-    ("matrix", mark("Matrix"), "layers", mark("All agents: tools by agents (Ctrl+M)")),
-)
-
-
-_NARROWEST, _PER_TEXT_SIZE = 346, 44
+_NARROWEST, _PER_TEXT_SIZE = 224, 44
 """Pixels of the page below which its panes do not stand side by side: of all texts, and by their size."""
 _LEFT_FREE = 200
 """Pixels of the page that the drawer does not cover."""
 
 
 class ToolsPage(Page):
-    """Three panes side by side, or two: the matrix and the preview.
+    """Two panes side by side.
 
     Where they do not fit side by side the preview is a drawer at the right, over the tree, and closed at first.
     """
+
+    agent_wanted = Signal()
+    """The first agent is to be added."""
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
         self.setObjectName("agents")
         self._context = context
-        self.agents = AgentPane(context)
         self.tools = ToolPane(context)
         self.preview = PreviewPane(context)
         self._matrix: MatrixPane | None = None
         self._is_choosing = False
-        self.mode = named(Segmented(tr("Tree or matrix")), "agents.mode")
-        self.switch = QAction(tr("Switch tree and matrix"), self)
+        self.switch = QAction(tr("Switch between an agent and everyone"), self)
         self.preview_button = named(IconButton("panel-right", tr("Show or hide the preview")), "agents.preview.shown")
-        self._mode_bar = holding(row_of(self.mode, self.preview_button, space=1))
-        self._mode_row = row_of(self._mode_bar, stretch(), margins=(2, 1, 1, 1))
-        self._left = holding(column_of(self._mode_row, stretch(self.agents)))
         self._dock_row = column_of(stretch(self.preview))
         self._dock = holding(self._dock_row)
         self._drawer = named(QWidget(self), "agents.drawer")
@@ -72,7 +62,6 @@ class ToolsPage(Page):
             tr("An agent is one program with rights of its own. Add the first, then tick what it may do."),
             action=tr("Add an agent"),
         )
-        self.addAction(self.agents.actions_by_key["add"])
         self._lay_out()
         self._connect()
         self.preview_button.setCheckable(True)
@@ -80,20 +69,17 @@ class ToolsPage(Page):
         current_look().changed.connect(self._choose_place)
         self.preview_button.setChecked(True)
         self.preview_button.setChecked(context.sizes.choice(PREVIEW_KEY) != "hidden")
-        if context.sizes.choice(MODE_KEY) == "matrix":
-            self.mode.set_current("matrix")
+        context.selection.show_everyone(on=context.sizes.choice(MODE_KEY) == "matrix")
 
     def _lay_out(self) -> None:
-        for key, text, _, tip in MODES:
-            self.mode.add_segment(key, tr(text), tooltip=tr(tip))
         self._middle.addWidget(self.tools)
         self._middle.addWidget(self.nobody)
         split = Splitter(Qt.Orientation.Horizontal, "agents", self._context.sizes)
-        for pane in (self._left, self._middle, self._dock):
+        for pane in (self._middle, self._dock):
             split.addWidget(pane)
-        for at, share in enumerate((1, 5, 4)):
+        for at, share in enumerate((5, 4)):
             split.setStretchFactor(at, share)
-        split.restore((156, 664, 374))
+        split.restore((664, 374))
         column_of(split, into=self)
         edge = named(QFrame(), kind="vline")
         edge.setFixedWidth(1)
@@ -108,12 +94,11 @@ class ToolsPage(Page):
         tie_icon(self.switch, "layers")
         self.switch.triggered.connect(self._switch)
         self.addAction(self.switch)
-        self.mode.current_changed.connect(self._show_mode)
-        self.nobody.action_requested.connect(self.agents.add)
+        context.selection.everyone_changed.connect(self._show_mode)
+        self.nobody.action_requested.connect(self.agent_wanted)
         for signal in (context.document.closed, context.document.opened, context.document.policy_changed):
             signal.connect(self._show_middle)
         self._show_middle()
-        self.agents.describe_requested.connect(self._describe)
         self.preview.tool_requested.connect(self.tools.choose_tool)
         self.preview.tokens_counted.connect(self.tools.show_tokens)
         context.navigator.tool_requested.connect(self._show_tool)
@@ -142,10 +127,10 @@ class ToolsPage(Page):
     @property
     def shows_matrix(self) -> bool:
         """Whether the matrix is in the place of the tree."""
-        return self.mode.current == "matrix"
+        return self._context.selection.is_everyone
 
     def _switch(self, _checked: bool = False) -> None:
-        self.mode.set_current("tree" if self.shows_matrix else "matrix")
+        self._context.selection.show_everyone(on=not self.shows_matrix)
         self.focus_main()
 
     def _show_preview(self, on: bool) -> None:
@@ -191,15 +176,10 @@ class ToolsPage(Page):
         if self.preview.code.isVisible():
             self.preview.code.editor.setFocus(Qt.FocusReason.OtherFocusReason)
 
-    def _show_mode(self, mode: object) -> None:
-        had_keys = self.mode.isAncestorOf(self.focusWidget()) if self.focusWidget() else False
-        self._context.sizes.set_choice(MODE_KEY, str(mode))
-        (self.matrix.controls if mode == "matrix" else self._mode_row).insertWidget(0, self._mode_bar)
-        self._left.setVisible(mode != "matrix")
+    def _show_mode(self, is_everyone: bool) -> None:
+        self._context.sizes.set_choice(MODE_KEY, "matrix" if is_everyone else "")
         self._show_middle()
         self._into_matrix()  # last: a matrix that is not shown scrolls to no cell
-        if had_keys:
-            self.mode.button(str(mode)).setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _show_middle(self, _why: object = None) -> None:
         """The tree or the matrix; without an agent, what to do. Of the matrix the way back to the tree stays."""
@@ -252,19 +232,20 @@ class ToolsPage(Page):
             super().focus_main()
 
     def main_view(self) -> QWidget:
-        """The matrix, or the tree; without an agent the list of agents."""
+        """Return the matrix, or the tree; without an agent the button that adds one."""
         if self.shows_matrix:
             return self.matrix.view
         if self._middle.currentWidget() is self.nobody:
             return self.nobody.action_button
-        return self.tools.view if self.tools.isEnabledTo(self) else self.agents.view
+        return self.tools.view
 
-    def _describe(self) -> None:
+    def describe(self) -> None:
+        """Give the keys to the description of the agent."""
         self.tools.description.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.tools.description.selectAll()
 
     def _show_tool(self, agent_id: str, tool: str | None, operation: str | None) -> None:
-        self.mode.set_current("tree")
+        self._context.selection.show_everyone(on=False)
         self._context.selection.choose_agent(agent_id)
         if tool is not None:
             self.tools.show_row(tool, operation)

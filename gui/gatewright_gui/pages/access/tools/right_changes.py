@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 
 from gatewright.workspace.api import Agent
-from gatewright_gui.pages.access.tools.agents import agent_fits
+from gatewright_gui.pages.access.agents import agent_fits
 from gatewright_gui.pages.access.tools.right_lines import KIND_WORDS, MOST_ROWS, AgentLines, ChangeRow
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.table_model import Index, RowModel

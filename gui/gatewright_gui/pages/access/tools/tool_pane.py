@@ -12,7 +12,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
 from gatewright.workspace.api import CapabilityKind, Reason
-from gatewright_gui.pages.access.tools.agents import tools_with_problems
+from gatewright_gui.pages.access.agents import tools_with_problems
 from gatewright_gui.pages.access.tools.declare_menu import DeclareMenu
 from gatewright_gui.pages.access.tools.detail_pane import DetailPane
 from gatewright_gui.pages.access.tools.filter_bar import FilterBar

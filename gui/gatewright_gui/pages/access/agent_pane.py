@@ -10,11 +10,13 @@ from PySide6.QtWidgets import (
     QAbstractItemDelegate,
     QAbstractItemView,
     QListView,
+    QPushButton,
+    QStyle,
     QStyleOptionViewItem,
     QWidget,
 )
 
-from gatewright_gui.pages.access.tools.agents import (
+from gatewright_gui.pages.access.agents import (
     AGENT_ID,
     COUNT,
     DESCRIPTION,
@@ -39,6 +41,7 @@ from gatewright_gui.qt.widget.row_list import RowList
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.value_field import ValueField
+from gatewright_gui.session.selection import Selection
 
 ROW_HEIGHT = 44
 _PAD = 10
@@ -50,9 +53,9 @@ class AgentDelegate(Delegate):
     `refusal` gets the old name and the new one and says why not; empty when nothing is wrong.
     """
 
-    def __init__(self, refusal: Callable[[str, str], str], parent: QObject | None = None) -> None:
+    def __init__(self, refusal: Callable[[str, str], str], selection: Selection, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._refusal = refusal
+        self._refusal, self._selection = refusal, selection
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         """Room for two lines."""
@@ -63,6 +66,8 @@ class AgentDelegate(Delegate):
         """Ground, name, description."""
         look = current_look()
         rect: QRect = getattr(option, "rect")  # noqa: B009
+        if self._selection.is_everyone:
+            option.state &= ~QStyle.StateFlag.State_Selected  # pyright: ignore[reportAttributeAccessIssue]
         paint_ground(painter, option)
         painter.save()
         words = rect.adjusted(_PAD, 5, -6, -5)
@@ -165,12 +170,17 @@ class AgentPane(QWidget):
         self.nothing = EmptyState("search", tr("No agent fits"), "", action=tr("Show all"))
         self.rights_menu = RightsMenu(context, self)
         self.header = SectionHeader(tr("Agents"))
+        tip = tr("All agents side by side, and what holds for all of them (Ctrl+M)")
+        self.everyone = named(QPushButton(tr("Everyone")), "access.everyone", tip=tip, kind="row")
+        tie_icon(self.everyone, "users")
+        self.everyone.setCheckable(True)
         self.view = self._make_view()
         self.actions_by_key: dict[str, QAction] = {}
         self._make_actions()
         self.nothing.hide()
         search = row_of(self.search, margins=(1, 0, 1, 1))
-        column_of(self.header, search, stretch(self.nothing), stretch(self.view), into=self)
+        everyone = row_of(stretch(self.everyone), margins=(1, 0, 1, 1))
+        column_of(self.header, everyone, search, stretch(self.nothing), stretch(self.view), into=self)
         self.counts = AgentCounts(context.document, context.deriver, context.tasks, self._agents_in_view, self)
         self._connect()
         self._opened()
@@ -187,11 +197,15 @@ class AgentPane(QWidget):
         self._document.opened.connect(self._opened)
         self._document.policy_changed.connect(self._refresh)
         self._selection.agent_changed.connect(self._follow_choice)
+        self._selection.everyone_changed.connect(self._show_everyone)
+        self.everyone.clicked.connect(lambda: self._selection.show_everyone(on=True))
+        self.view.clicked.connect(lambda: self._selection.show_everyone(on=False))
+        self._show_everyone(self._selection.is_everyone)
 
     def _make_view(self) -> QListView:
         view = named(RowList(), "agents.list", spoken=tr("Agents"))
         view.setModel(self.rows)
-        view.setItemDelegate(AgentDelegate(self._refusal, view))
+        view.setItemDelegate(AgentDelegate(self._refusal, self._selection, view))
         view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -382,9 +396,17 @@ class AgentPane(QWidget):
         super().showEvent(event)
         self._look()
 
+    def _show_everyone(self, is_everyone: bool) -> None:
+        self.everyone.setChecked(is_everyone)
+        self.view.viewport().update()
+
     def _chosen(self, current: QModelIndex, _previous: QModelIndex) -> None:
-        if current.isValid():
-            self._selection.choose_agent(str(current.data(AGENT_ID)))
+        if not current.isValid():
+            return
+        agent_id = str(current.data(AGENT_ID))
+        if agent_id != self._selection.agent_id and self.view.hasFocus():  # chosen here, by keys or mouse
+            self._selection.show_everyone(on=False)
+        self._selection.choose_agent(agent_id)
 
     def _follow_choice(self, agent_id: object) -> None:
         row = self.rows.row_of(agent_id if isinstance(agent_id, str) else None)
