@@ -144,9 +144,10 @@ class House:
         *,
         goes_on: bool = False,
         agent: Agent | None = None,
+        pause_s: float = 0.0,
     ) -> tuple[Ended, Model]:
         """Run the first program, or that of ``agent``, until it ends; ``goes_on``: in its last conversation."""
-        with serving(turns, before) as model:
+        with serving(turns, before, pause_s) as model:
             return (agent or self.agent).run(self.room, model.url, goes_on=goes_on, environ=self.environ), model
 
     def rows(self) -> list[Row]:

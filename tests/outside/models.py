@@ -5,14 +5,17 @@ an agent that starts again goes on where it was.
 """
 
 import json
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from tests.support.loopback import Handler, served
 
+_WHOLE = ("content_block_stop", "response.output_item.done")
+"""The events by which a call has been sent as a whole."""
 _NOTHING: dict[str, Any] = {"data": [], "models": [], "input_tokens": 1, "totalTokens": 1}
 
 
@@ -39,11 +42,12 @@ class Seen:
 class Model:
     """The service. ``turns``: its answers one after the other; then it says that it is done.
 
-    ``before``: called with the number of a turn each time before it is given.
+    ``before``: called with the number of a turn each time before it is given. ``pause_s``: for so long it thinks after
+    each call of an answer, which has been sent by then; without, an answer is sent as a whole.
     """
 
-    def __init__(self, turns: Sequence[Turn], before: Callable[[int], None]) -> None:
-        self.turns, self._before = turns, before
+    def __init__(self, turns: Sequence[Turn], before: Callable[[int], None], pause_s: float) -> None:
+        self.turns, self._before, self.pause_s = turns, before, pause_s
         self.seen = Seen()
         self.url = ""
         self._known: int | None = None
@@ -75,9 +79,11 @@ COUNTS: list[Callable[[], int]] = []
 
 
 @contextmanager
-def serving(turns: Sequence[Turn], before: Callable[[int], None] = lambda _: None) -> Generator[Model]:
+def serving(
+    turns: Sequence[Turn], before: Callable[[int], None] = lambda _: None, pause_s: float = 0.0
+) -> Generator[Model]:
     """Serve a model on loopback."""
-    model = Model(turns, before)
+    model = Model(turns, before, pause_s)
     COUNTS.append(lambda: model.made)
     with served(partial(_Service, model)) as model.url:
         yield model
@@ -107,8 +113,15 @@ class _Service(Handler):
             self.answer(200, json.dumps(said).encode(), {"Content-Type": "application/json"})
 
     def _say(self, events: Iterable[tuple[str, Any]], end: bytes = b"") -> None:
-        lines = [(f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n" for name, data in events]
-        self.answer(200, "".join(lines).encode() + end, {"Content-Type": "text/event-stream"})
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        with suppress(ConnectionError):  # who asked may have heard enough
+            for name, data in events:
+                self.wfile.write(((f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n").encode())
+                if name in _WHOLE:
+                    time.sleep(self._model.pause_s)
+            self.wfile.write(end)
 
 
 def _text(content: Any) -> str:

@@ -130,6 +130,23 @@ def test_a_program_ends_with_a_call_that_asks_and_makes_it_once_when_it_goes_on(
     assert verdicts == [("allow", "ToolCompleted")] * 2 + [("deny", "ToolDenied")]
 
 
+@pytest.mark.parametrize("pause_s", [0.0, 0.03, 0.5])
+@pytest.mark.parametrize("host", ["claude-code"])
+def test_no_call_that_asks_is_made_or_forgotten_where_an_answer_with_others_comes_in_piece_by_piece(
+    host: str, house: House, pause_s: float
+) -> None:
+    house.install("asked")
+
+    ended, model = house.run([house.calls(4), house.calls(1, first=4)], pause_s=pause_s)
+
+    said = json.loads(ended.stdout)
+    assert said["stop_reason"] == "tool_deferred", ended
+    assert said["deferred_tool_use"]["id"] == "call_0004"  # the only one that stands alone
+    assert len(model.seen.results) == 4, ended
+    assert house.marks() == {}, (ended, model.seen.results)
+    assert len(house.waiting()) == 5
+
+
 @pytest.mark.parametrize("host", CLOSED)
 def test_nothing_happens_while_no_gate_can_be_had(host: str, house: House) -> None:
     file = house.install("allowed")

@@ -285,7 +285,7 @@ class HookGate:
                 finally:
                     conversation.calls -= 1
             reason = _reason(workspace, call, outcome)
-            if outcome.question is not None and await asyncio.to_thread(call.host.can_defer, call.event, call.words):
+            if outcome.question is not None and await _defers(call, deadline_s):
                 call.offer(HostAnswer(Verdict.ASK, reason, defers=True))
             call.deny(reason)
         except GatewrightError as error:
@@ -708,6 +708,14 @@ def _context(agent_id: str, host: Host, event: HostEvent) -> ToolExecutionContex
 
 def _denial(reason: str) -> HostAnswer:
     return HostAnswer(Verdict.DENY, f"Gatewright: {reason}")
+
+
+async def _defers(call: _HostCall, deadline_s: float) -> bool:
+    """Tell whether the host ends with a call until it is answered; not if that does not show while the host waits."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(deadline_s - 2 * _SPARE_S):
+            return await call.host.can_defer(call.event, call.words)
+    return False
 
 
 def _asking(request: ApprovalRequest) -> str:

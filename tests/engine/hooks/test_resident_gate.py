@@ -146,13 +146,16 @@ async def test_the_same_call_id_takes_its_answer_in_another_process_of_the_gate(
 PRINTS = ("-p", "--output-format", "json")
 
 
-def _transcript(world: HookWorld, *calls: str) -> str:
+def _transcript(world: HookWorld, *calls: str, stop: str | None = "tool_use", end: str = "\n") -> str:
     """Write the transcript of a conversation whose last answer makes these calls, each on a line of its own."""
     said = [("user", "msg_0", {"type": "text", "text": "go"}), ("assistant", "msg_0", {"type": "tool_use", "id": "t0"})]
     said += [("assistant", "msg_1", {"type": "tool_use", "id": call}) for call in calls]
     file = world.folder / "transcript.jsonl"
-    lines = [{"type": kind, "message": {"id": answer, "content": [block]}} for kind, answer, block in said]
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines) + "half a li")
+    lines = [
+        {"type": kind, "message": {"id": answer, "content": [block], "stop_reason": stop}}
+        for kind, answer, block in said
+    ]
+    file.write_text("half a li\n" + "\n".join(map(json.dumps, lines)) + end)
     return str(file)
 
 
@@ -182,6 +185,7 @@ async def test_a_call_for_whose_answer_the_host_ends_runs_once_when_it_goes_on(w
         (PRINTS, ["t1", "t2"], {}),
         (PRINTS, ["t2"], {}),
         (PRINTS, ["t1"], {"agent_id": "a1", "agent_type": "Explore"}),
+        (PRINTS, [], {}),
         (PRINTS, ["t1"], {"transcript_path": ""}),
         (PRINTS, ["t1"], {"transcript_path": "/dev/zero"}),
     ],
@@ -191,6 +195,38 @@ async def test_a_call_that_the_host_could_run_in_place_of_ending_is_denied_with_
 ) -> None:
     world.host = started
     about = {"transcript_path": _transcript(world, *calls), **more}
+    answer = await world.ask("Write", {"file_path": "a.txt", "content": "x"}, "t1", **about)
+    assert answer["permissionDecision"] == "deny"
+    assert "gatewright approvals answer" in answer["permissionDecisionReason"]
+
+
+@pytest.mark.parametrize(
+    ("first", "stop", "end"),
+    [((), None, "\n"), (("t1",), None, "\n"), (("t1",), "tool_use", "")],
+    ids=["nothing", "incomplete", "half a line"],
+)
+@pytest.mark.parametrize(("later", "decision"), [(("t1",), "defer"), (("t1", "t2"), "deny")])
+async def test_an_answer_that_is_not_whole_when_its_first_call_is_asked_about_is_waited_for(
+    world: HookWorld, first: tuple[str, ...], stop: str | None, end: str, later: tuple[str, ...], decision: str
+) -> None:
+    world.host = PRINTS
+    transcript = _transcript(world, *first, stop=stop, end=end)
+    asked = asyncio.ensure_future(
+        world.ask("Write", {"file_path": "a.txt", "content": "x"}, "t1", transcript_path=transcript)
+    )
+    await until(lambda: world.rows("ApprovalRequested"))
+    await asyncio.sleep(0.1)
+    assert not asked.done()
+    _transcript(world, *later)
+    assert (await asked)["permissionDecision"] == decision
+
+
+@pytest.mark.parametrize(("stop", "end"), [(None, "\n"), ("tool_use", "")], ids=["incomplete", "half a line"])
+async def test_a_call_whose_answer_does_not_become_whole_is_denied_with_its_id(
+    world: HookWorld, stop: str | None, end: str
+) -> None:
+    world.host = PRINTS
+    about = {"transcript_path": _transcript(world, "t1", stop=stop, end=end)}
     answer = await world.ask("Write", {"file_path": "a.txt", "content": "x"}, "t1", **about)
     assert answer["permissionDecision"] == "deny"
     assert "gatewright approvals answer" in answer["permissionDecisionReason"]

@@ -264,7 +264,7 @@ class Host(Protocol):
         """Tell whether a program that was started with these words talks to nobody and ends by itself."""
         return False
 
-    def can_defer(self, event: HostEvent, words: Sequence[str]) -> bool:  # noqa: ARG002 - most hosts cannot
+    async def can_defer(self, event: HostEvent, words: Sequence[str]) -> bool:  # noqa: ARG002 - most hosts cannot
         """Tell whether one started so would end with this call, say so, and make it again when it goes on."""
         return False
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import stat
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -43,6 +45,8 @@ _FORMS = ("json", "stream-json")
 """The forms of its output that name a deferred call."""
 _MOST_TRANSCRIPT = 16 << 20
 """The last bytes of a transcript in which a call is looked for."""
+_WHOLE_S, _LOOK_S = 3.0, 0.02
+"""The longest wait for the rest of an answer, and the time between two looks at its transcript."""
 
 
 def _elements(hook: Hook) -> Elements:
@@ -97,16 +101,16 @@ class ClaudeCode(Host):
         """Tell whether it was started with `-p`."""
         return not {"-p", "--print"}.isdisjoint(_options(words))
 
-    def can_defer(self, event: HostEvent, words: Sequence[str]) -> bool:
+    async def can_defer(self, event: HostEvent, words: Sequence[str]) -> bool:
         """Tell whether it was started with `-p` to print JSON, and its model itself makes this one call alone.
 
-        It runs a call that is deferred beside others, or while it talks to a person. As text it prints nothing of it.
-        The transcript has the whole answer of the model by then.
+        It forgets a call that is deferred beside others, and runs one while it talks to a person. As text it prints
+        nothing of it.
         """
         if event.name != "PreToolUse" or event.child or not event.transcript or not self.is_headless(words):
             return False
         forms = " ".join(_options(words)).replace("=", " ").partition("--output-format ")[2]
-        return forms.startswith(_FORMS) and _beside(Path(event.transcript), event.call_id) == {event.call_id}
+        return forms.startswith(_FORMS) and await _is_alone(Path(event.transcript), event.call_id)
 
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer to a hook."""
@@ -155,8 +159,32 @@ def _options(words: Sequence[str]) -> Sequence[str]:
     return words[: words.index("--")] if "--" in words else words
 
 
+async def _is_alone(transcript: Path, call_id: str) -> bool:
+    """Tell whether the answer that makes a call is whole and makes no other.
+
+    The host calls the hook as soon as it has read the call, while the answer may still come in, and writes the answer
+    down a moment after the last of it. What it does not show in time counts as incomplete.
+    """
+    end, known = time.monotonic() + _WHOLE_S, None
+    while time.monotonic() < end:
+        mark = await asyncio.to_thread(_mark, transcript)
+        if mark != known and (calls := await asyncio.to_thread(_beside, transcript, call_id)):
+            return calls == {call_id}
+        known = mark
+        await asyncio.sleep(_LOOK_S)
+    return False
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_size, facts.st_mtime_ns
+
+
 def _beside(transcript: Path, call_id: str) -> set[str]:
-    """Return the ids of all calls in the answer that has this one; empty if a transcript does not show it."""
+    """Return the ids of all calls in the whole answer that has this one; empty if a transcript does not show it."""
     found: dict[str, set[str]] = {}
     for line in _last_lines(transcript):
         if b'"tool_use"' in line:
@@ -165,13 +193,14 @@ def _beside(transcript: Path, call_id: str) -> set[str]:
             except JsonRefused:
                 continue
             content = message.get("content") if isinstance(message, dict) else None
-            if isinstance(message, dict) and isinstance(content, list):
+            if isinstance(message, dict) and isinstance(content, list) and message.get("stop_reason") == "tool_use":
                 ids = {text_or(one, "id") for one in content if isinstance(one, dict) and one.get("type") == "tool_use"}
                 found.setdefault(text_or(message, "id"), set()).update(ids)
     return next((ids for ids in found.values() if call_id in ids), set[str]())
 
 
 def _last_lines(path: Path) -> list[bytes]:
+    """Return the last lines of a file; none unless the last one is whole."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -181,7 +210,8 @@ def _last_lines(path: Path) -> list[bytes]:
         if not stat.S_ISREG(facts.st_mode):
             return []
         file.seek(max(0, facts.st_size - _MOST_TRANSCRIPT))
-        return file.read(_MOST_TRANSCRIPT).splitlines()
+        said = file.read(_MOST_TRANSCRIPT)
+    return said.splitlines() if said.endswith(b"\n") else []
 
 
 HOST = ClaudeCode()
