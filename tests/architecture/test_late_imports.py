@@ -32,7 +32,7 @@ LATE = {
     "a platform, or a program that starts with the standard library alone": (
         "gatewright.adapters.confined_cover",
         "gatewright.adapters.confined_init",
-        "gatewright.adapters.hook_client",
+        "gatewright.adapters.hook_exchange",
         "gatewright.record.folder",
         "gatewright.workspace.sandbox",
     ),

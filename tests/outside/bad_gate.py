@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 
-from gatewright.adapters.hook_client import HELLO, MAC_BYTES, NONCE_BYTES, address, mac, open_folder
+from gatewright.adapters.hook_exchange import HELLO, MAC_BYTES, NONCE_BYTES, address, mac, open_folder
 from gatewright.adapters.hook_socket import HookPlace
 
 

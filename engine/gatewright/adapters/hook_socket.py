@@ -3,7 +3,7 @@
 The socket lies in a folder of the user alone; systemd may listen there and start the gate. A lock beside the keys makes
 its gate the only one of its policy, so a socket in the way that nobody serves is a dead gate's and is replaced, if the
 user owns it; anything else there is refused. Client and gate prove the key to each other over two nonces, to which
-request and reply are bound; until then a connection may send a hundred bytes, in a few seconds. `hook_client` is the
+request and reply are bound; until then a connection may send a hundred bytes, in a few seconds. `hook_exchange` is the
 other end and defines the words of both.
 """
 
@@ -25,15 +25,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from gatewright.adapters import hook_client
-from gatewright.adapters.hook_client import HELLO, MAC_BYTES, MOST_BYTES, NONCE_BYTES, mac
+from gatewright.adapters import hook_exchange
+from gatewright.adapters.hook_exchange import HELLO, MAC_BYTES, MOST_BYTES, NONCE_BYTES, mac
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import lock, write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.record.folder import PrivateFolder, have_key
 
 KEY_FILE = "hooks.key"
-CLIENT_FILE = Path(hook_client.__file__)
+CLIENT_FILE = Path(__file__).with_name("hook_client.py")
 MOST_CONNECTIONS = 256
 MOST_UNPROVED = 96
 """The most connections that have not proved the key; further ones are closed at once."""
@@ -61,12 +61,12 @@ class HookPlace:
     def of(cls, policy: Path, keys: Path) -> HookPlace:
         """Return the place for a policy file."""
         real = os.path.realpath(policy)
-        return cls(keys, Path(hook_client.run_folder(str(keys))), hook_client.place_name(real))
+        return cls(keys, Path(hook_exchange.run_folder(str(keys))), hook_exchange.place_name(real))
 
     @property
     def socket(self) -> Path:
         """The socket."""
-        return self.folder / (self.name + hook_client.SOCKET)
+        return self.folder / (self.name + hook_exchange.SOCKET)
 
     @property
     def key(self) -> Path:
@@ -89,7 +89,7 @@ async def listen(place: HookPlace) -> AsyncGenerator[tuple[socket.socket, bytes]
     """
     key, keys = place.make_key(), PrivateFolder(place.keys)
     try:
-        held = keys.open(hook_client.lock_name(place.name), os.O_RDWR | os.O_CREAT)
+        held = keys.open(hook_exchange.lock_name(place.name), os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise WorkspaceError(f"the folder of keys `{place.keys}` cannot be used: {error.strerror}") from None
     try:
@@ -134,15 +134,15 @@ def _bind(place: HookPlace) -> socket.socket:
     path, name = place.socket, place.socket.name
     try:
         place.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder = hook_client.open_folder(str(place.folder))
-    except hook_client.Refused as refused:
+        folder = hook_exchange.open_folder(str(place.folder))
+    except hook_exchange.Refused as refused:
         raise WorkspaceError(f"{refused}, so no hook is answered there") from None
     except OSError as error:
         why = "it is a link or no folder" if error.errno in {errno.ELOOP, errno.ENOTDIR} else error.strerror
         raise WorkspaceError(f"the folder of sockets `{place.folder}` cannot be used: {why}") from None
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        at = hook_client.address(folder, str(place.folder), name)
+        at = hook_exchange.address(folder, str(place.folder), name)
         try:
             facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -191,7 +191,8 @@ class HookRequest:
         ours = secrets.token_bytes(NONCE_BYTES)
         self._bound += hello[len(HELLO) :] + ours
         await self._send(ours + mac(self._key, b"gate", self._bound))
-        size, proof = await self._read(4), await self._read(MAC_BYTES)
+        head = await self._read(4 + MAC_BYTES)
+        size, proof = head[:4], head[4:]
         self._size = int.from_bytes(size, "big")
         if not hmac.compare_digest(proof, mac(self._key, b"size", self._bound, size)) or self._size > MOST_BYTES:
             raise Lost
@@ -212,9 +213,9 @@ class HookRequest:
     def started_by(self) -> tuple[str, ...]:
         """Return the words of the program that started the client; none where the system does not tell them."""
         try:
-            facts = Path(f"/proc/{hook_client.peer(self._sock)[0]}/stat").read_bytes()
+            facts = _facts(hook_exchange.peer(self._sock)[0], "stat")
             starter = int(facts.rpartition(b")")[2].split()[1])
-            return tuple(os.fsdecode(Path(f"/proc/{starter}/cmdline").read_bytes()).split("\0")[:-1])
+            return tuple(os.fsdecode(_facts(starter, "cmdline")).split("\0")[:-1])
         except (OSError, ValueError, IndexError):
             return ()
 
@@ -263,17 +264,27 @@ class HookRequest:
 
     async def _readable(self) -> None:
         waiting = self._loop.create_future()
-        self._loop.add_reader(self._sock, lambda: waiting.done() or waiting.set_result(None))
+        number = self._sock.fileno()  # the socket itself would be spelt out, with two calls of the system
+        self._loop.add_reader(number, lambda: waiting.done() or waiting.set_result(None))
         try:
             await waiting
         finally:
-            self._loop.remove_reader(self._sock)
+            self._loop.remove_reader(number)
 
     async def _send(self, data: bytes) -> None:
         try:
             await self._loop.sock_sendall(self._sock, data)
         except OSError:
             raise Lost from None
+
+
+def _facts(process: int, name: str) -> bytes:
+    """Return what the system tells of a process, without the objects that `open` makes for it. Raises OSError."""
+    number = os.open(f"/proc/{process}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return b"".join(iter(lambda: os.read(number, 1 << 16), b""))
+    finally:
+        os.close(number)
 
 
 Handle = Callable[[HookRequest], Awaitable[None]]
@@ -320,7 +331,7 @@ class HookServer:
     async def _take(self, sock: socket.socket) -> None:
         request = HookRequest(sock, self._key, self._place)
         try:
-            if hook_client.peer(sock)[1] != os.getuid():
+            if hook_exchange.peer(sock)[1] != os.getuid():
                 return
             self._unproved += 1
             try:

@@ -273,12 +273,17 @@ class ClaimedRun(CallRun):
         state = self._first
         claim = self._claim = cast("Claim", state.claim)
         try:
-            if not await aio.to_thread(claim.read, state):
+            found = await aio.to_thread(self._find)
+            if found is None:
                 state.claim = None
                 return await super().run()
             state.call_id, state.raw = claim.log_id, claim.arguments
-            asked = await self._find_question()
-            past = await aio.to_thread(claim.past)
+            questions, past = found
+            asked = next((one for one in questions if claim.scope or self._is_same(one[0].forms)), None)
+            if asked is not None and asked[1] is not None:
+                claim.answer_id = asked[0].request_id
+            if past is None:
+                past = await aio.to_thread(claim.past)
             if past.waits is not None and self._is_same(_forms(past.waits)):
                 claim.follow(past.waits)
             elif past.waits is not None and claim.scope:
@@ -294,16 +299,18 @@ class ClaimedRun(CallRun):
             return await self._refuse_other(iso_utc(self._question.asked_wall_s))
         return await self._resume(self._question, answer)
 
-    async def _find_question(self) -> tuple[ApprovalRequest, Approval | None] | None:
-        """The question of this very call; in a conversation the one with this id, of whatever call."""
-        store, claim = self._claim.ledger.store, self._claim
-        if store is None:
+    def _find(self) -> tuple[tuple[tuple[ApprovalRequest, Approval | None], ...], Past | None] | None:
+        """Read the call, and find its questions with their answers; without any, which decide what counts of it, its
+        rows too. None for arguments that are not JSON. Raises WorkspaceError.
+
+        All of this in one step of a thread: a hook waits for each.
+        """
+        claim = self._claim
+        if not claim.read(self._first):
             return None
-        for question, answer in await aio.to_thread(store.suspended, claim.log_id):
-            if claim.scope or self._is_same(question.forms):
-                claim.answer_id = question.request_id if answer is not None else ""
-                return question, answer
-        return None
+        store = claim.ledger.store
+        questions = () if store is None else store.suspended(claim.log_id)
+        return questions, None if questions else claim.past()
 
     def _is_same(self, forms: Iterable[object]) -> bool:
         """Tell whether the call is that one: as it was sent, or else in its canonical form."""
@@ -394,7 +401,7 @@ class ClaimedRun(CallRun):
         if decision.effect is not Verdict.ALLOW:
             return await super()._settle(passage, decision, first)
         try:
-            await aio.to_thread(self._claim.hold)
+            self._claim.hold()
             outcome = await super()._settle(passage, decision, first)
         except WorkspaceError as error:
             return await self._refuse("audit-unavailable", str(error), Message.UNRECORDED)

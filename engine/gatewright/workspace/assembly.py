@@ -41,7 +41,7 @@ from gatewright.workspace.attachment import Attachments, Key, RootTools, SourceT
 from gatewright.workspace.catalog import CatalogBook, ComposedTools, RegisteredTools
 from gatewright.workspace.policy_reader import PolicyState
 from gatewright.workspace.program import Program, WorkspaceSources
-from gatewright.workspace.trust import HOOK_CLIENT, TrustRecords, host_places, socket_places
+from gatewright.workspace.trust import HOOK_FILES, TrustRecords, host_places, socket_places
 
 if TYPE_CHECKING:
     from gatewright.memory.blocks import BlockService
@@ -255,7 +255,7 @@ def assemble(
     blocks = BlockStore(folders.state / BLOCKS, keys=folders.keys, clock=clock)
     shelf, notes = Shelf(blocks), NoteBook(folders.state / NOTES, clock, keys=folders.keys)
     ours = (policy_path, folder / PINS, folders.state, folders.keys, *(copy_of.closed if copy_of else ()))
-    ours += (HOOK_CLIENT, *socket_places(), *host_places(folders.keys))
+    ours += (*HOOK_FILES, *socket_places(), *host_places(folders.keys))
     ground = copy_of.ground if copy_of else Ground()
     protection = GrowingProtection((*ours, *book.paths(policy.catalogs)), ground)
     protection.cover((), closed_places(policy, folder))

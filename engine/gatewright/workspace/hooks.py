@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
-from gatewright.adapters.hook_client import GIVEN
+from gatewright.adapters.hook_exchange import GIVEN
 from gatewright.adapters.hook_socket import CLIENT_FILE, HookPlace, HookRequest, HookServer, Lost, listen
 from gatewright.adapters.hosts import (
     DOCTOR,

@@ -209,8 +209,15 @@ def _host_records(key_folder: Path) -> Iterator[tuple[str, list[str]]]:
         raise WorkspaceError(f"`{folder.path / name}` is damaged; {_UNKNOWN_PLACES}") from None
 
 
-HOOK_CLIENT = Path(__file__).parents[1] / "adapters" / "hook_client.py"
-"""The client of the resident gate, which no tool may touch; programs that lie around it may read it."""
+_ADAPTERS = Path(__file__).parents[1] / "adapters"
+HOOK_FILES = (
+    _ADAPTERS / "hook_client.py",
+    _ADAPTERS / "hook_exchange.py",
+    _ADAPTERS / "__pycache__" / f"hook_exchange.{sys.implementation.cache_tag}.pyc",
+)
+"""The client of the resident gate, with its compiled form, which no tool may touch; programs that lie around it may
+read it.
+"""
 
 
 def socket_places() -> Iterator[Path]:

@@ -84,7 +84,7 @@ from gatewright.workspace.program import (
     StreamSource,
     WorkspaceSources,
 )
-from gatewright.workspace.trust import HOOK_CLIENT, TrustRecords, gated_hosts, host_places, server_digest, socket_places
+from gatewright.workspace.trust import HOOK_FILES, TrustRecords, gated_hosts, host_places, server_digest, socket_places
 
 if TYPE_CHECKING:
     from gatewright.adapters.answer_page import AnswerPages
@@ -502,7 +502,7 @@ class Workspace:
             fixed=lambda: (
                 self.policy_path,
                 self.folder / PINS,
-                HOOK_CLIENT,
+                *HOOK_FILES,
                 *self._state.book.paths(self.policy.catalogs),
             ),
         )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import marshal
 import os
+import py_compile
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from importlib.util import cache_from_source
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatewright.adapters import hook_client
+from gatewright.adapters import hook_exchange
 from gatewright.adapters.hook_socket import (
     CLIENT_FILE,
     KEY_FILE,
@@ -213,7 +217,7 @@ def test_nothing_that_a_stranger_sends_ends_the_gate_or_reaches_it(place: HookPl
     async def talk() -> None:
         async with serving(place, handle):
             reader, writer = await asyncio.open_unix_connection(place.socket)
-            writer.write(hook_client.HELLO + bytes(32) + data if proper else data)
+            writer.write(hook_exchange.HELLO + bytes(32) + data if proper else data)
             with suppress(OSError):
                 writer.write_eof()
                 await reader.read()
@@ -297,7 +301,7 @@ def test_the_clients_proof_is_the_hmac_of_the_standard_library(key: bytes, parts
     import hmac
 
     text = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
-    assert hook_client.mac(key, *parts) == hmac.digest(key, text, "sha256")
+    assert hook_exchange.mac(key, *parts) == hmac.digest(key, text, "sha256")
 
 
 async def test_the_client_loads_nothing_but_modules_in_c(tmp_path: Path) -> None:
@@ -311,4 +315,62 @@ async def test_the_client_loads_nothing_but_modules_in_c(tmp_path: Path) -> None
     _, said = await process.communicate()
     loaded = {line.rpartition("|")[2].strip() for line in said.decode().splitlines() if line.startswith("import time")}
     assert not loaded & {"os", "json", "hashlib", "socket", "signal", "subprocess", "site", "typing", "re", "enum"}
+    assert not loaded & {"__future__", "importlib", "runpy"}
+    assert "_socket" in loaded
     assert KEY_FILE not in loaded
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Path:
+    """The client with its compiled form, in a folder of its own."""
+    for name in (CLIENT_FILE.name, "hook_exchange.py"):
+        (tmp_path / name).write_bytes(CLIENT_FILE.with_name(name).read_bytes())
+    py_compile.compile(str(tmp_path / "hook_exchange.py"), doraise=True)
+    return tmp_path / CLIENT_FILE.name
+
+
+def run(client: Path) -> tuple[int, str]:
+    words = (sys.executable, "-I", "-S", str(client), "claude-code")
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+def put_in_place_of(compiled: Path, source: str) -> None:
+    """Put other code into a compiled file, which is as old as before."""
+    head = compiled.read_bytes()[:16]
+    compiled.write_bytes(head + marshal.dumps(compile(source, "other", "exec")))
+
+
+def test_the_client_runs_in_the_compiled_form_beside_it_until_its_text_is_newer(client: Path) -> None:
+    text = client.with_name("hook_exchange.py")
+    compiled = Path(cache_from_source(text))
+    put_in_place_of(compiled, "main = lambda words: 7")
+    assert run(client) == (7, "")
+    os.utime(text, ns=(0, 0))
+    code, said = run(client)
+    assert (code, "the gate gave no answer" in said) == (2, True)
+    put_in_place_of(compiled, "main = lambda words: 7")
+    assert run(client) == (7, "")
+
+
+@pytest.mark.parametrize("broken", ["text", "text without a compiled form", "compiled form", "both", "main"])
+def test_a_client_that_cannot_be_loaded_denies(client: Path, broken: str) -> None:
+    text = client.with_name("hook_exchange.py")
+    compiled = Path(cache_from_source(text))
+    match broken:
+        case "text":
+            text.write_text("def main(words) return 0")
+        case "text without a compiled form":
+            compiled.unlink()
+            text.unlink()
+        case "compiled form":
+            compiled.write_bytes(compiled.read_bytes()[:2000])
+        case "both":
+            text.unlink()
+            text.mkdir()
+        case _:
+            put_in_place_of(compiled, "main = None")
+    code, said = run(client)
+    assert code == 2
+    assert said.startswith("gatewright: not allowed, because its client cannot be loaded: ")

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from gatewright.adapters import hook_client
+from gatewright.adapters import hook_exchange
 from gatewright.cli.main import main
 from gatewright.gate import Decision
 from gatewright.policy.verdict import Verdict
@@ -193,7 +193,7 @@ def _agree(decision: Decision, answer: dict[str, Any]) -> bool:
 
 
 def _send(options: dict[str, str], message: bytes) -> bytes:
-    connection = hook_client.Gate(options, 0.0).connect()
+    connection = hook_exchange.Gate(options, 0.0).connect()
     try:
         return connection.ask(b"event", "claude-code", "coder", "60000", message)
     finally:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from gatewright.adapters import hook_client
+from gatewright.adapters import hook_exchange
 from gatewright.adapters.confine import Confiner
 from gatewright.sources.roomcopy import remove_tree
 from gatewright.workspace.assembly import stop_switch
@@ -391,7 +391,7 @@ async def test_no_command_of_git_that_means_all_files_loses_a_closed_one(reposit
 async def test_a_folder_as_a_stream_is_refused(world: HookWorld) -> None:
     words = await allowed(world, "ls ..")
     run_id = words[words.index("confined") + 1]
-    gate = hook_client.Gate({"policy": str(world.policy), "key": str(world.place.key)}, 0.0)
+    gate = hook_exchange.Gate({"policy": str(world.policy), "key": str(world.place.key)}, 0.0)
     root = os.open("/", os.O_RDONLY)
     parts = (run_id, str(world.project), b"", "ls ..")
     connection = await asyncio.to_thread(gate.connect)

@@ -10,12 +10,12 @@ from contextlib import closing
 
 import pytest
 
-from gatewright.adapters.hook_socket import CLIENT_FILE
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Approval, ApprovalRequest
 from gatewright.policy.verdict import Verdict
 from gatewright.tools import ToolExecutionContext
 from gatewright.workspace import Workspace, hooks, permission_broker
+from gatewright.workspace.trust import HOOK_FILES
 from gatewright_resources import folder
 from tests.engine.hooks.world import POLICY, TOOLS, HookWorld
 from tests.support.patience import until
@@ -385,7 +385,7 @@ async def test_socket_key_and_client_are_closed_to_every_tool_like_the_policy(
     world: HookWorld, tool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await world.ask("Read", READ, "t0")
-    places = (world.run / "gatewright" / world.place.socket.name, world.place.key, CLIENT_FILE, world.policy)
+    places = (world.run / "gatewright" / world.place.socket.name, world.place.key, *HOOK_FILES, world.policy)
     grants = '{ FsRead = { prefixes = ["/"] } }, { FsWrite = { prefixes = ["/"] } }'
     world.policy.write_text(POLICY.replace("{ Exec = {} }", grants))
     manifest = world.folder / "catalogs" / "claude-code.tools.json"

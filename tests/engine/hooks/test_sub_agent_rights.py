@@ -12,7 +12,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from gatewright.adapters import hook_client
+from gatewright.adapters import hook_exchange
 from tests.engine.hooks.world import POLICY, TOOLS, HookWorld
 
 AGENTS = ("a", "b", "c", "d")
@@ -115,7 +115,7 @@ class _Hook:
         return str(said["hookSpecificOutput"]["permissionDecision"])
 
     def _send(self, agent: str, message: bytes) -> bytes:
-        connection = hook_client.Gate(self._gate, 0.0).connect()
+        connection = hook_exchange.Gate(self._gate, 0.0).connect()
         try:
             return connection.ask(b"event", "claude-code", agent, "60000", message)
         finally:

@@ -23,7 +23,7 @@ from gatewright.policy.verdict import Action, Permission, Verdict, covers, verdi
 from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Workspace
 from gatewright.workspace.commandfiles import Guarded, program_files, propose_places
-from gatewright.workspace.trust import HOOK_CLIENT
+from gatewright.workspace.trust import HOOK_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -265,9 +265,10 @@ def test_a_server_in_our_own_environment_reads_the_gates_client_and_cannot_chang
     with opened(folder, f"[agents.a]\n{text}") as workspace:
         held = of(workspace)
 
-    assert str(HOOK_CLIENT) in held.fixed
-    assert not any(covers(place, str(HOOK_CLIENT)) for place in held.closed)
-    assert any(covers(place, str(HOOK_CLIENT)) for place in held.programs)
+    for file in map(str, HOOK_FILES):
+        assert file in held.fixed
+        assert not any(covers(place, file) for place in held.closed)
+        assert any(covers(place, file) for place in held.programs)
 
 
 def test_a_program_of_node_needs_the_installation_that_it_lies_in(tmp_path: Path) -> None:
