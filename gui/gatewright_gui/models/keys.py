@@ -69,7 +69,7 @@ PARTS = (
         ),
     ),
     KeyPart(
-        mark("Agents"),
+        mark("Access, Tools"),
         ("tools",),
         (
             KeyRow(
@@ -99,7 +99,7 @@ PARTS = (
         ),
     ),
     KeyPart(
-        mark("Files"),
+        mark("Access, Files"),
         ("files",),
         (
             KeyRow("Alt+Up, Alt+Down", mark("moves the rule")),
@@ -113,7 +113,7 @@ PARTS = (
         ),
     ),
     KeyPart(
-        mark("Policy"),
+        mark("Access, Rules"),
         ("rules",),
         (
             KeyRow("Alt+Up, Alt+Down", mark("moves the rule, or the step of a composition")),
@@ -121,7 +121,7 @@ PARTS = (
         ),
     ),
     KeyPart(
-        mark("Memory"),
+        mark("Access, Memory"),
         ("memory",),
         (
             KeyRow("Ctrl+Return", mark("in a value: saves it")),
@@ -129,7 +129,7 @@ PARTS = (
         ),
     ),
     KeyPart(
-        mark("Console"),
+        mark("Try"),
         ("try",),
         (
             KeyRow("Ctrl+Return, Ctrl+Shift+Return", mark("decide, run")),
@@ -143,7 +143,7 @@ PARTS = (
         ),
     ),
     KeyPart(
-        mark("Audit"),
+        mark("Activity, Calls"),
         ("calls",),
         (
             KeyRow(
@@ -152,7 +152,7 @@ PARTS = (
         ),
     ),
     KeyPart(
-        mark("TOML"),
+        mark("Policy file, Text"),
         ("text",),
         (
             KeyRow("Ctrl+Return", mark("applies the typed text, as one edit")),

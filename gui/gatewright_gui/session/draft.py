@@ -192,7 +192,7 @@ class PolicyDraft(QObject):
         kept = self._typed.of(NAME)
         if kept is not None and self._now is None:
             self._begin(kept)
-            self._document.say("info", tr("what was typed on the page TOML and not applied is there again"))
+            self._document.say("info", tr("what you typed into the policy file and did not apply is there again"))
 
     def _begin(self, draft: TypedText) -> None:
         self._now = draft

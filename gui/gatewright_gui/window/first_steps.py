@@ -30,7 +30,7 @@ TICK, SCHEMA, TRY = "tick", "schema", "try"
 STEPS = (
     (TICK, mark("Tick an operation"), mark("What is ticked, the agent may call")),
     (SCHEMA, mark("See the schema the model gets"), mark("Only what is ticked is in it")),
-    (TRY, mark("Try it in the Console"), mark("Decide asks the gate, Run in copy changes nothing of yours")),
+    (TRY, mark("Try a call"), mark("Decide asks the gate, Run in copy changes nothing of yours")),
 )
 
 Right = tuple[str, str, str]

@@ -23,7 +23,7 @@ async def may_leave(
 
     parts = [tr("The policy of {workspace} has changes that are not saved.", workspace=document.name)]
     if typed:
-        parts = [*(parts if document.is_dirty else ()), tr("What is typed on the page TOML is not applied.")]
+        parts = [*(parts if document.is_dirty else ()), tr("What you typed into the policy file is not applied.")]
     text = " ".join([*parts, tr("Discarding cannot be undone.")])
     choices = (
         Choice("save", tr("Apply and save") if typed else tr("Save"), "primary"),
@@ -44,7 +44,7 @@ async def may_save_without(parent: QWidget, draft: PolicyDraft) -> bool:
         return True
     from gatewright_gui.qt.dialog import Choice, ask
 
-    text = tr("What is typed on the page TOML is not part of the policy before it is applied.")
+    text = tr("What you typed into the policy file is not part of the policy until you apply it.")
     choices = (
         Choice("apply", tr("Apply and save"), "primary"),
         Choice("without", tr("Save without it")),

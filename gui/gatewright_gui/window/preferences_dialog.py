@@ -53,7 +53,7 @@ class PreferencesDialog(QDialog):
         self.notify = named(QCheckBox(tr("&Desktop message when a call begins to wait")), "preferences.notify")
         self.only_gains = named(QCheckBox(tr("&Only where somebody may do more afterwards")), "preferences.only_gains")
         self.wrap_preview = named(QCheckBox(tr("In the &preview")), "preferences.wrap.preview")
-        self.wrap_toml = named(QCheckBox(tr("On the page &TOML")), "preferences.wrap.toml")
+        self.wrap_toml = named(QCheckBox(tr("In the policy &file")), "preferences.wrap.toml")
         self.close_button = named(QPushButton(tr("Close")), "preferences.close")
         self._lay_out()
         self._follow()

@@ -87,7 +87,9 @@ async def test_every_key_that_the_window_listens_to_is_listed(window: MainWindow
     assert not missing
 
 
-@pytest.mark.parametrize(("page", "first"), [("tools", "Agents"), ("files", "Files"), ("problems", "Everywhere")])
+@pytest.mark.parametrize(
+    ("page", "first"), [("tools", "Access, Tools"), ("files", "Access, Files"), ("problems", "Everywhere")]
+)
 async def test_f1_lists_the_keys_of_the_page_first(window: MainWindow, page: str, first: str) -> None:
     window.show_page(page)
 
@@ -129,7 +131,7 @@ def test_title_of_a_part_stands_over_its_keys_and_cannot_be_chosen() -> None:
     model.set_search("run")
 
     at = row_of(model, "Ctrl+Return, Ctrl+Shift+Return")
-    assert told(model)[0] == "Console"
+    assert told(model)[0] == "Try"
     assert model.title_rows[0] == 0
     assert not model.flags(model.index(0, 0)) & Qt.ItemFlag.ItemIsSelectable
     assert model.flags(model.index(at, 0)) & Qt.ItemFlag.ItemIsSelectable

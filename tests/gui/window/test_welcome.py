@@ -114,7 +114,7 @@ async def test_first_steps_get_their_ticks_and_never_come_again(tmp_path: Path, 
     assert [button.accessibleName() for button in steps.values()] == [
         "Tick an operation, to do",
         "See the schema the model gets, to do",
-        "Try it in the Console, to do",
+        "Try a call, to do",
     ]
 
     QTest.mouseClick(steps["schema"], Qt.MouseButton.LeftButton)

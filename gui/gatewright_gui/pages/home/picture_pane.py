@@ -21,7 +21,7 @@ LEGEND = mark("solid: without asking, dots: ask first; click a box or a band to 
 NOTHING = (
     "shield",
     mark("Nothing is on yet"),
-    mark("Tick operations on the page Agents; then this shows who can do what."),
+    mark("Tick operations in Access; then this shows who can do what."),
 )
 _RANKS = {"risk": by_risk, "use": by_use}
 

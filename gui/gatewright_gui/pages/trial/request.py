@@ -475,7 +475,7 @@ class RequestPanel(QWidget):
         elif self.tool.is_known:
             words = tr("This agent sees none. Choose any, to see why.")
         elif not self.agent_id:
-            words = tr("Add an agent on the page Agents, and tick what it may do.")
+            words = tr("Add an agent in Access, and tick what it may do.")
         document = self._context.document if self._context is not None else None
         if not self.tool.is_known and (self.agent_id or (document is not None and document.agents)):
             self.none.set_unknown()

@@ -410,5 +410,5 @@ def add_rule_ways(
     menu: QMenu, rule: RuleLink | None, go: Callable[[RuleLink], object], show: Callable[[RuleLink], object]
 ) -> None:
     """The two ways to a rule that decided something: where it is edited, and where it stands in the file."""
-    for words, act in ((tr("Go to the rule"), go), (tr("Show in TOML"), show)):
+    for words, act in ((tr("Go to the rule"), go), (tr("Show in the file"), show)):
         add_action(menu, words, partial(act, rule) if rule is not None else None)

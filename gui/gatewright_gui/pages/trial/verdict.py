@@ -193,7 +193,7 @@ class VerdictPanel(QWidget):
             if rule.line is not None:
                 words = tr("{rule}, line {line}", rule=rule.rule_id, line=rule.line)
             self.rule_button.setText(button_text(words))
-            tip = tr("Go to the deciding rule, where it is edited; its menu also shows it in TOML")
+            tip = tr("Go to the deciding rule, where it is edited; its menu also shows it in the file")
             named(self.rule_button, spoken=tr("deciding rule {rule}", rule=words), tip=tip)
         self.rule_button.setVisible(rule is not None)
 

@@ -47,7 +47,7 @@ class ReadingDialog(FormDialog):
         self.model = ReadingModel(rows=rows)
         self.view = named(TableView(tr("Operations that only read")), "reading.rows")
         self.view.show_model(self.model, {NAME: 210, ORIGIN: 100, BASIS: 220}, wide=ASKS)
-        note = tr("Choose an agent on the page Agents to see what asks it nevertheless.")
+        note = tr("Choose an agent in Access to see what asks it nevertheless.")
         if agent_id is not None:
             note = tr("What asks {agent} nevertheless: a key for a tool, a policy rule, a level.", agent=agent_id)
         self.lay_out(

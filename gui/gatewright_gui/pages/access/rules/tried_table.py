@@ -52,7 +52,7 @@ def tried_words(found: Replay) -> str:
     """What the rule would change, in a line."""
     if not found.calls:
         if not found.looked_at:
-            return tr("no calls are recorded yet: try one in the Console")
+            return tr("no calls are recorded yet")
         calls = counted(found.looked_at, "call", "calls")
         return tr("the rule is for none of the newest {calls}", calls=calls)
     verdicts = {"deny": tr("denied"), "ask": tr("asked first"), "allow": tr("allowed")}
