@@ -75,7 +75,7 @@ class Agent:
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
             "TMPDIR": str(room.temporary),
-            **_NOWHERE,
+            **NOWHERE,
             **{name: value.replace("{url}", url) for name, value in self.environ.items()},
             **(environ or {}),
         }
@@ -118,7 +118,7 @@ class Agent:
                 return Call("create", {"path": str(path), "file_text": text})
 
 
-_NOWHERE = {
+NOWHERE = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"),
     **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1"),
     "npm_config_offline": "true",

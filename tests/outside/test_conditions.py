@@ -4,17 +4,21 @@ import json
 import os
 import resource
 import signal
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gatewright.adapters.hook_socket import CLIENT_FILE
-from tests.outside.agents import Room
+from tests.outside.agents import NOWHERE, Room
 from tests.outside.conftest import agent_of
 from tests.outside.house import CALLS, House, living
+from tests.outside.programs import PROGRAMS
 from tests.support.patience import in_time
 
 AT_ONCE = 50
@@ -207,3 +211,61 @@ def _foreign(file: Path, _: Path) -> None:
 
 def _link(file: Path, elsewhere: Path) -> None:
     file.symlink_to(elsewhere)
+
+
+@contextmanager
+def _service(house: House) -> Generator[Callable[[str, dict[str, Any]], Any]]:
+    """Start Codex' service, which its own face asks for hooks and reviews; yields what asks it."""
+    command = [*PROGRAMS["codex"].command, "app-server"]
+    environ = {**house.environ, **NOWHERE}
+    with subprocess.Popen(
+        command, cwd=house.room.project, env=environ, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        said, heard = process.stdin, process.stdout
+        assert said is not None
+        assert heard is not None
+
+        def ask(method: str, about: dict[str, Any]) -> Any:
+            print(
+                json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": about}), file=said, flush=True
+            )
+            answers = (json.loads(line) for line in heard)
+            return next(one["result"] for one in answers if one.get("id") == method)
+
+        ask("initialize", {"clientInfo": {"name": "test", "title": "test", "version": "1"}})
+        yield ask
+        said.close()
+
+
+def _trust_of(house: House, ask: Callable[[str, dict[str, Any]], Any]) -> tuple[dict[str, Any], bool]:
+    """Return what Codex says of our hook before a call, and whether `hook doctor` lets it pass as reviewed."""
+    (folder,) = ask("hooks/list", {"cwds": [str(house.room.project)]})["data"]
+    (hook,) = [one for one in folder["hooks"] if one["eventName"] == "preToolUse"]
+    facts = json.loads(house.gatewright("hook", "doctor", "codex", "--json", code=None))[0]["facts"]
+    return hook, "trusted" not in {one["name"] for one in facts if one["level"] == "red"}
+
+
+@pytest.mark.parametrize("host", ["codex"])
+def test_a_hook_is_red_in_the_doctor_wherever_codex_says_that_nobody_reviewed_it(host: str, house: House) -> None:
+    file = house.install("denied")
+    trusting = tuple(word for word in house.agent.arguments if word != "--dangerously-bypass-hook-trust")
+    careful = replace(house.agent, arguments=trusting)
+    with _service(house) as ask:
+        hook, is_fit = _trust_of(house, ask)
+        assert (hook["trustStatus"], is_fit) == ("untrusted", False)
+
+        review = {hook["key"]: {"trusted_hash": hook["currentHash"]}}
+        edit = {"keyPath": "hooks.state", "value": review, "mergeStrategy": "upsert"}
+        ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
+        hook, is_fit = _trust_of(house, ask)
+        assert (hook["trustStatus"], is_fit) == ("trusted", True)
+        ended, _ = house.run([[call] for call in house.calls()], agent=careful)
+        assert house.marks() == {}, ended
+
+        words = ("--policy", str(house.policy), "--agent", "asked", "--user", "--yes")
+        house.gatewright("hook", "install", host, *words)  # the same gate in other words
+        hook, is_fit = _trust_of(house, ask)
+        assert (hook["trustStatus"], is_fit) == ("modified", False)
+        ended, _ = house.run([house.calls(2)], agent=careful)
+        assert len(house.marks()) == 2, ended  # it fails open, as the doctor says
+    assert hook["sourcePath"] == str(file)

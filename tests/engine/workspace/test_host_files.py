@@ -3,7 +3,9 @@
 import json
 import os
 import stat
+import tomllib
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
@@ -347,17 +349,56 @@ def test_what_switches_hooks_off_is_red(machine: Machine) -> None:
     assert fact(machine.status("gemini-cli"), "switched-off")[0] is HostLevel.RED
 
 
-def test_a_hook_of_codex_is_red_until_somebody_has_reviewed_it(machine: Machine) -> None:
+def _review(user: HostFile, group: int, hash_of: str, more: str = "") -> None:
+    """Write down a review as Codex 0.171.0 does."""
+    with user.path.open("a") as stream:
+        stream.write(f'\n[hooks.state."{user.path}:pre_tool_use:{group}:0"]\ntrusted_hash = "{hash_of}"\n{more}')
+
+
+def _hash_of(user: HostFile, group: int) -> str:
+    """The digest that Codex 0.171.0 writes down for a hook of this form."""
+    (hook,) = tomllib.loads(user.path.read_text())["hooks"]["PreToolUse"][group]["hooks"]
+    parts = ('"async":false', f'"command":{json.dumps(hook["command"])}', '"timeout":120', '"type":"command"')
+    said = f'{{"event_name":"pre_tool_use","hooks":[{{{",".join(parts)}}}],"matcher":"*"}}'
+    return f"sha256:{sha256(said.encode()).hexdigest()}"
+
+
+def test_a_hook_of_codex_is_red_until_somebody_has_reviewed_it_as_it_is(machine: Machine) -> None:
     user = machine.file("codex", HostScope.USER)
     machine.install(user)
+    before = user.path.read_text()
     assert machine.status("codex").is_trusted is False
     assert fact(machine.status("codex"), "trusted")[0] is HostLevel.RED
-    with user.path.open("a") as stream:
-        stream.write(f'\n[hooks.state."file:{user.path}:pre_tool_use:0:0"]\ntrusted_hash = "sha256:0"\n')
-    status = machine.status("codex")
-    assert status.is_trusted is True
-    assert fact(status, "hook")[0] is not HostLevel.AMBER
-    assert not [one for one in status.facts if one.name == "trusted"]
+    reviewed = _hash_of(user, 0)
+    for group, hash_of, more, is_trusted in (
+        (0, reviewed, "", True),
+        (0, reviewed, "enabled = true\n", True),
+        (0, reviewed, "enabled = false\n", False),
+        (1, reviewed, "", False),
+        (0, "sha256:0", "", False),
+    ):
+        user.path.write_text(before)
+        _review(user, group, hash_of, more)
+        status = machine.status("codex")
+        assert status.is_trusted is is_trusted
+        assert fact(status, "hook")[0] is HostLevel.OK
+        assert [one.name for one in status.facts if one.name == "trusted"] == ["trusted"] * (not is_trusted)
+    user.path.write_text(before)
+    _review(user, 0, reviewed)
+    machine.install(user, "another agent")  # the entry is another one now
+    assert machine.status("codex").is_trusted is False
+
+
+def test_a_review_of_codex_counts_for_the_place_of_the_hook(machine: Machine) -> None:
+    user = machine.file("codex", HostScope.USER)
+    user.path.parent.mkdir(parents=True)
+    first = "[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = 'command'\ncommand = 'true'\n"
+    user.path.write_text(first)
+    machine.install(user)
+    _review(user, 0, _hash_of(user, 1))
+    assert machine.status("codex").is_trusted is False
+    _review(user, 1, _hash_of(user, 1))
+    assert machine.status("codex").is_trusted is True
 
 
 @pytest.mark.parametrize(

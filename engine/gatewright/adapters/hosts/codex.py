@@ -6,6 +6,7 @@ an allowed call gets no answer, and the command in the file turns each failure o
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from types import MappingProxyType
 from typing import cast
 
 from gatewright.adapters.hosts import (
+    CLIENT_FILE,
     TIMEOUT_S,
     Around,
     Enforcement,
@@ -25,7 +27,7 @@ from gatewright.adapters.hosts import (
     Reply,
     effective,
 )
-from gatewright.adapters.hosts.entry import Groups, TomlHooks, is_among, own_groups, read_toml, report_line, shell_line
+from gatewright.adapters.hosts.entry import Groups, TomlHooks, is_among, read_toml, report_line, shell_line
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.verdict import Verdict
@@ -114,12 +116,11 @@ class Codex(Host):
 
     def trusts(self, project: Path, around: Around) -> bool:
         """Tell whether the user's configuration trusts the folder or one above it."""
-        projects = self._configuration(around).get("projects")
-        held = projects.items() if isinstance(projects, dict) else ()
-        return is_among(project, [name for name, one in held if one == _TRUSTED])
+        projects = _table(self._configuration(around), "projects")
+        return is_among(project, [name for name, one in projects.items() if one == _TRUSTED])
 
     def is_trusted(self, path: Path, text: str, around: Around) -> bool | None:
-        """Tell whether the user's configuration holds a review of our entry; a managed entry needs none."""
+        """Tell whether the user's configuration holds a review of our entry as it is; a managed entry needs none."""
         if path == self.file(HostScope.MANAGED, around):
             return None
         if path in around.within(_IN_PROJECT) and not self.trusts(path.parents[1], around):
@@ -128,11 +129,16 @@ class Codex(Host):
             value = read_toml(text)
         except WorkspaceError:
             return False
-        groups, ours = cast("Mapping[str, Groups]", value.get("hooks", {})), own_groups(value, "PreToolUse")
-        state = cast("dict[str, JsonValue]", self._configuration(around).get("hooks", {})).get("state")
-        at = next((number for number, group in enumerate(groups.get("PreToolUse", [])) if group in ours), None)
-        held = state.get(f"file:{path}:pre_tool_use:{at}:0") if isinstance(state, dict) else None
-        return isinstance(held, dict) and bool(held.get("trusted_hash")) and held.get("enabled") is not False
+        state = _table(_table(self._configuration(around), "hooks"), "state")
+        groups = cast("Groups", _table(value, "hooks").get("PreToolUse", []))
+        return any(
+            held.get("enabled") is not False and held.get("trusted_hash") == _reviewed(group, hook)
+            for at, group in enumerate(groups)
+            for number, hook in enumerate(cast("Groups", group.get("hooks", [])))
+            if CLIENT_FILE in str(hook.get("command"))
+            for place in {path, path.parent.resolve() / path.name}
+            if (held := _table(state, f"{place}:pre_tool_use:{at}:{number}"))
+        )
 
     def _configuration(self, around: Around) -> dict[str, JsonValue]:
         """Read the user's configuration; empty if it cannot be read."""
@@ -140,6 +146,19 @@ class Codex(Host):
             return read_toml((self.folder(around) / "config.toml").read_text("utf-8"))
         except (OSError, UnicodeDecodeError, WorkspaceError):
             return {}
+
+
+def _table(value: Mapping[str, JsonValue], key: str) -> Mapping[str, JsonValue]:
+    held = value.get(key)
+    return held if isinstance(held, dict) else {}
+
+
+def _reviewed(group: Mapping[str, JsonValue], hook: Mapping[str, JsonValue]) -> str:
+    """Return the digest by which Codex knows that a person has reviewed a hook in just these words."""
+    said: dict[str, JsonValue] = {"event_name": "pre_tool_use", "hooks": [{"async": False, **hook}]}
+    said |= {"matcher": group["matcher"]} if "matcher" in group else {}
+    text = json.dumps(said, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 HOST = Codex()
