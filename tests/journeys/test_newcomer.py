@@ -1,4 +1,4 @@
-"""Somebody new: from the welcome to a restricted agent; by keys alone to the exported policy; why a call was denied."""
+"""Somebody new: from the welcome to a restricted agent; by keys to a published policy; why a call was denied."""
 
 import time
 from functools import partial
@@ -122,10 +122,10 @@ async def test_who_starts_at_the_welcome_gets_an_agent_that_reads_and_sees_no_se
     await hand.key("ctrl+s")
     await hand.click(await hand.see("review.accept", QAbstractButton))
     await until(lambda: not window.document.is_dirty, "the file to be saved")
-    await _check_exported(folder, "assistant", decided)
+    await _check_published(folder, "assistant", decided)
 
 
-async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(hand: Hand, tmp_path: Path) -> None:
+async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_publishes(hand: Hand, tmp_path: Path) -> None:
     tree = hand.find("agents.tree", QTreeView)
 
     # an agent that has nothing yet is made one that reads
@@ -226,14 +226,14 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     await hand.key("alt+Up")
     await until(lambda: hand.find("status.problems", QPushButton).text() == "no problems", "the problem to go")
 
-    # what the window decides, the exported files decide too
+    # what the window decides, the published files decide too
     await hand.go_to("try")
     await hand.focus_by("shift+Tab", hand.find("console.form.path", QWidget))
     decided = [await _called(hand, "ctrl+Return")]
     assert decided[0].verdict == "allow"
     await hand.key("ctrl+shift+x")
-    await _export_into(hand, tmp_path / "handed over")
-    await _check_exported(tmp_path / "handed over", "newcomer", decided)
+    await _publish_into(hand, tmp_path / "handed over")
+    await _check_published(tmp_path / "handed over", "newcomer", decided)
 
 
 def _says(tree: QTreeView, words: str) -> bool:
@@ -348,19 +348,22 @@ async def _called(hand: Hand, *keys: str, click: str = "") -> CallRecord:
     return max(console.records, key=lambda record: record.number)
 
 
-async def _export_into(hand: Hand, folder: Path) -> None:
-    """Name a folder in the dialog that has come up."""
-    folder.mkdir()
-    await until(lambda: _dialog() is not None, "the question for a folder")
-    field = await hand.see("fileNameEdit", QLineEdit)
-    await until(field.hasFocus, "the field for the folder")
+async def _publish_into(hand: Hand, folder: Path) -> None:
+    """Name a folder on the card for a program, and have it written there."""
+    field = await hand.see("publish.policy.folder", QLineEdit)
+    await hand.focus_by("Tab", field)
     await hand.key("ctrl+a")
     await hand.type(str(folder))
+    write = hand.find("publish.policy.accept", QPushButton)
+    await until(lambda: write.isEnabled() and field.text() == str(folder), "what would be written")
     await hand.key("Return")
-    await until(lambda: "export" not in hand.window.tasks.names, "the export")
+    copy = hand.find("publish.policy.copy", QAbstractButton)
+    await until(copy.hasFocus, "the lines to type next")
+    await hand.key("Escape")
+    await until(lambda: "export" not in hand.window.tasks.names, "the dialog to go")
 
 
-async def _check_exported(folder: Path, agent_id: str, decided: list[CallRecord]) -> None:
+async def _check_published(folder: Path, agent_id: str, decided: list[CallRecord]) -> None:
     """The command line finds no difference, and says of each call what the window said."""
     ended, found = await gatewright("selfcheck", str(folder))
     assert (ended, found["differences"]) == (0, [])

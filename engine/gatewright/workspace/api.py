@@ -276,6 +276,7 @@ if TYPE_CHECKING:
         read_typed_servers,
         write_client_file,
     )
+    from gatewright.workspace.export import verify_export
     from gatewright.workspace.host_files import (
         HostEdit,
         host_around,
@@ -457,6 +458,7 @@ door(
             "ClientEdit", "ClientFile", "ClientServer", "client_files", "content_of", "gateway_command",
             "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "write_client_file",
         ),
+        "gatewright.workspace.export": ("verify_export",),
         "gatewright.workspace.host_files": (
             "HostEdit", "host_around", "host_file", "host_of", "install_edit", "project_of", "uninstall_edit",
             "write_host_file",

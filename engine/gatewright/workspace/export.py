@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
@@ -98,27 +99,52 @@ def not_exported(policy: Policy, dialect: str) -> tuple[str, ...]:
     return tuple(one for one, agent in policy.agents.items() if not carries(policy, agent))
 
 
-def write_export(
+@frozen
+class ExportPlan:
+    """Everything that an export writes into ``folder``: content by file name, and the folders it makes there."""
+
+    folder: Path
+    texts: Mapping[str, bytes]
+    manifests: Mapping[str, bytes]
+    folders: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> Mapping[str, bytes]:
+        """The content of every file by its name."""
+        return {**self.texts, **self.manifests}
+
+
+def plan_export(
     folder: Path, texts: Mapping[str, str], workspace: Path, bases: Iterable[str], manifests: Mapping[str, bytes]
-) -> tuple[Path, ...]:
-    """Write the texts, with the manifests and relative folders that they name, so that the export loads in the
-    folder.
+) -> ExportPlan:
+    """Plan the texts, with the manifests and relative folders that they name, so that the export loads in the folder.
+
+    The folder of the workspace itself has these already.
     """
+    written = {name: text.encode("utf-8") for name, text in texts.items()}
+    if folder.resolve() == workspace.resolve():
+        return ExportPlan(folder, written, {})
+    below = [
+        base
+        for base in dict.fromkeys(bases)
+        if not Path(base).is_absolute() and (folder / base).resolve().is_relative_to(folder.resolve())
+    ]
+    return ExportPlan(folder, written, manifests, tuple(below))
+
+
+def write_export(plan: ExportPlan) -> tuple[Path, ...]:
+    """Write what was planned and return the files. Raises WorkspaceError."""
+    folder = plan.folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        written: list[Path] = []
-        for name, text in texts.items():
-            write_atomically(folder / name, text.encode("utf-8"))
-            written.append(folder / name)
-        if folder.resolve() != workspace.resolve():
-            written += [place_file(folder, name, content) for name, content in manifests.items()]
-            for base in bases:
-                target = (folder / base).resolve()
-                if not Path(base).is_absolute() and target.is_relative_to(folder.resolve()):
-                    target.mkdir(parents=True, exist_ok=True)
+        for name, content in plan.texts.items():
+            write_atomically(folder / name, content)
+        placed = [place_file(folder, name, content) for name, content in plan.manifests.items()]
+        for base in plan.folders:
+            (folder / base).resolve().mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WorkspaceError(f"cannot export to `{folder}`: {error.strerror or error}") from None
-    return tuple(written)
+    return (*(folder / name for name in plan.texts), *placed)
 
 
 def write_copy(
@@ -137,7 +163,7 @@ def write_copy(
         for name in manifests.keys() - lacking.keys():
             if not _holds(folder / name, manifests[name]):
                 raise WorkspaceError(f"`{path}` was not saved: another `{name}` is in that folder already")
-    beside = write_export(folder, {}, workspace, bases, lacking)
+    beside = write_export(plan_export(folder, {}, workspace, bases, lacking))
     write_policy_text(path, text, expected=None)
     return (path, *beside)
 
@@ -218,16 +244,15 @@ def team_texts(policy: Policy, rights: Rights) -> dict[str, str]:
     return {"README.md": readme, "start.py": _START, SCHEMA_NAME: schema}
 
 
-def write_manifest(folder: Path, files: Iterable[Path], folders: Iterable[str]) -> tuple[Path, str]:
-    """Write the manifest of ``files`` into ``folder``; return its path and its digest. Raises WorkspaceError."""
-    try:
-        hashes = {file.relative_to(folder).as_posix(): _hash(file) for file in files}
-        said = _Manifest(gatewright=version("gatewright"), files=hashes, folders=sorted(set(folders)))
-        content = f"{said.model_dump_json(indent=2)}\n".encode()
-        write_atomically(folder / MANIFEST, content)
-    except OSError as error:
-        raise WorkspaceError(f"cannot export to `{folder}`: {error.strerror or error}") from None
-    return folder / MANIFEST, hashlib.sha256(content).hexdigest()
+def with_manifest(plan: ExportPlan, folders: Iterable[str]) -> ExportPlan:
+    """Add the manifest of the plan's files, for `verify_export`; ``folders``: those of the policy, as written."""
+    hashes = {
+        Path(os.path.normpath(name)).as_posix(): hashlib.sha256(content).hexdigest()
+        for name, content in plan.files.items()
+    }
+    said = _Manifest(gatewright=version("gatewright"), files=hashes, folders=sorted(set(folders)))
+    manifest = f"{said.model_dump_json(indent=2)}\n".encode()
+    return replace(plan, manifests={**plan.manifests, MANIFEST: manifest})
 
 
 def verify_export(folder: Path) -> tuple[str, int, tuple[str, ...]]:

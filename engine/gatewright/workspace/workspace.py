@@ -111,7 +111,7 @@ if TYPE_CHECKING:
     from gatewright.sources.roomplan import RoomPlanner
     from gatewright.workspace.attachment import PathRow
     from gatewright.workspace.confining import Confinements, CopyReturns
-    from gatewright.workspace.export import BoundPath
+    from gatewright.workspace.export import BoundPath, ExportPlan
     from gatewright.workspace.pins import CatalogTools
     from gatewright.workspace.sandbox import Sandbox
     from gatewright.workspace.servers import Servers
@@ -1033,23 +1033,27 @@ class Workspace:
 
         ``team``: add files for people who have only that folder, and a manifest for `verify_export`.
         """
+        from gatewright.workspace.export import write_export
+
+        return write_export(self.plan_export(folder, dialect=dialect, agent_id=agent_id, team=team))
+
+    def plan_export(
+        self, folder: Path, *, dialect: str = "gatewright", agent_id: str | None = None, team: bool = False
+    ) -> ExportPlan:
+        """Return what ``export`` would write. Raises WorkspaceError."""
         from gatewright.workspace import export as exporting
 
         state = self._state
+        if team and folder.resolve() == self.folder.resolve():
+            raise WorkspaceError("an export for a team needs its own folder")
         texts = self.export_texts(dialect, agent_id)
         whole = dialect == "gatewright"
         bases = list_folders(state.policy) if whole else []
         manifests = state.book.contents(state.policy.catalogs) if whole else {}
         if not team:
-            return exporting.write_export(folder, texts, self.folder, bases, manifests)
-        from gatewright.workspace.export import team_texts, write_manifest
-
-        if folder.resolve() == self.folder.resolve():
-            raise WorkspaceError("an export for a team needs its own folder")
-        files = exporting.write_export(
-            folder, {**texts, **team_texts(state.policy, self.rights)}, self.folder, bases, manifests
-        )
-        return (*files, write_manifest(folder, files, bases)[0])
+            return exporting.plan_export(folder, texts, self.folder, bases, manifests)
+        texts |= exporting.team_texts(state.policy, self.rights)
+        return exporting.with_manifest(exporting.plan_export(folder, texts, self.folder, bases, manifests), bases)
 
     def save_copy(self, path: Path) -> tuple[Path, ...]:
         """Write the present policy as a new file, with its manifests and, empty, the folders that it names.

@@ -49,7 +49,7 @@ PARTS = (
             ),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", mark("undo, redo; the menu and the tooltip say what")),
             KeyRow("Ctrl+S, Ctrl+Shift+S", mark("save (press twice: the first shows the changes), save as a new file")),
-            KeyRow("Ctrl+Shift+X", mark("exports the files that a deployment needs")),
+            KeyRow("Ctrl+Shift+X", mark("publishes the policy: for a program, a team, MCP clients, coding agents")),
             KeyRow("Ctrl+O, Ctrl+R", mark("open, read again from disk")),
             KeyRow("Ctrl+Shift+N", mark("opens another policy file in a window of its own")),
             KeyRow("Ctrl+F", mark("searches the page, or the text with the keyboard focus")),

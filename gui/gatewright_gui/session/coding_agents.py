@@ -38,7 +38,9 @@ __all__ = [
     "edit_to_install",
     "edit_to_remove",
     "facts_of",
+    "hosts_beside",
     "new_agent_of",
+    "write_gate",
 ]
 
 LOOK_MS = 500
@@ -83,21 +85,33 @@ class CodingAgents(QObject):
         self._found = None
 
     async def _look(self) -> None:
-        where = host_around(project_of(self._document.workspace.folder))
-        found = tuple(one for one in await asyncio.to_thread(find_hosts, where) if one.is_found)
+        found = await hosts_beside(self._document)
         if isValid(self) and found != self._found:
             self._found = found
             self.changed.emit()
 
     def write(self, edit: HostEdit) -> bool:
-        """Write a coding agent's file; a failure is said, and nothing has changed then."""
-        try:
-            write_host_file(edit)
-        except GatewrightError as error:
-            self._document.say("error", str(error))
-            return False
-        self.look()
-        return True
+        """Write a coding agent's file and look again; a failure is said, and nothing has changed then."""
+        is_written = write_gate(self._document, edit)
+        if is_written:
+            self.look()
+        return is_written
+
+
+async def hosts_beside(document: Document) -> tuple[HostStatus, ...]:
+    """Find the coding agents on this machine, beside the window."""
+    where = host_around(project_of(document.workspace.folder))
+    return tuple(one for one in await asyncio.to_thread(find_hosts, where) if one.is_found)
+
+
+def write_gate(document: Document, edit: HostEdit) -> bool:
+    """Write a coding agent's file; a failure is said, and nothing has changed then."""
+    try:
+        write_host_file(edit)
+    except GatewrightError as error:
+        document.say("error", str(error))
+        return False
+    return True
 
 
 async def add_agent_for(document: Document, host_id: str) -> bool:

@@ -31,7 +31,6 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.command import EditCommand
-from gatewright_gui.session.exporting import ExportKind, write_export
 from gatewright_gui.session.live import LiveMode
 from gatewright_gui.session.message import Message, Tone, not_saved
 from gatewright_gui.session.opening import Opener
@@ -407,16 +406,6 @@ class Document(QObject):
         self.saved.emit(path)
         self._tell_dirty()
         return True
-
-    async def export(self, folder: Path, kind: ExportKind = "policy") -> tuple[Path, ...]:
-        """Write what a deployment needs into a folder; empty after a failure, which is said."""
-        try:
-            files, told = await self.in_worker(lambda: write_export(self.workspace, folder, kind))
-        except (GatewrightError, OSError) as error:
-            self.say("error", tr("not exported: {reason}", reason=error))
-            return ()
-        self.said.emit(told)
-        return files
 
     def look_outside(self) -> None:
         """Compare with the disk and say so when somebody else wrote a file; while an alarm lasts every writing counts,

@@ -1,49 +1,139 @@
-"""Writing what a deployment needs into a folder, and what to say of it. It asks nothing and shows nothing."""
+"""What publishing a policy writes into a folder, compared with what lies there, and what to do with it then.
 
-from pathlib import Path
+It asks nothing and shows nothing.
+"""
+
+import difflib
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path, PurePath
 from typing import Literal
 
-from gatewright.workspace.api import Workspace
-from gatewright_gui.qt.language import counted, tr
+from gatewright.workspace.api import Workspace, frozen, verify_export
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.message import Message
 
 ExportKind = Literal["policy", "team", "pattern"]
 """The policy and what it names; that with what a team needs beside it; or, for Pattern, a file per agent."""
+FileFate = Literal["new", "changes", "same"]
 NAMED = 4
-"""Paths that a message names."""
+"""Paths that a note names."""
+MOST_COMPARED = 400_000
+"""Letters; a longer file is not compared line by line."""
+_TOO_LONG = mark("This file is too long to compare here.")
 
 
-def write_export(workspace: Workspace, folder: Path, kind: ExportKind) -> tuple[tuple[Path, ...], Message]:
-    """The files that were written, and what was made and left out. Raises WorkspaceError, NotSupported."""
-    policy = workspace.policy
-    named = (*(source.base_path for source in policy.folder_sources), *policy.roots.folders.values())
-    missing = {base for name in named if not (base := folder / name).exists()}
-    dialect = "pattern" if kind == "pattern" else "gatewright"
-    files = workspace.export(folder, dialect=dialect, team=kind == "team")
-    made = sum(_is_empty_folder(base, folder) for base in missing)
-    left = workspace.not_exported(dialect)
-    written = files[0].name if len(files) == 1 else counted(len(files), "file", "files")
-    if made:
-        written = tr("{files} and {folders}", files=written, folders=counted(made, "empty folder", "empty folders"))
-    text = tr("exported {files} to {folder}, without {left}: no tool") if left else tr("exported {files} to {folder}")
-    told = text.format(files=written, folder=folder, left=", ".join(left))
+@frozen
+class FileToWrite:
+    """A file of an export. ``text``: all of a new file, else the difference from what lies at its place."""
+
+    name: str
+    fate: FileFate
+    text: str
+
+
+@frozen
+class Outlook:
+    """What an export would write: files, folders that are made and stay empty, and what to know about it first."""
+
+    files: tuple[FileToWrite, ...]
+    folders: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def is_new(self) -> bool:
+        """True where something would change on the disk."""
+        return bool(self.folders) or any(file.fate != "same" for file in self.files)
+
+    @property
+    def words(self) -> str:
+        """How much it is."""
+        files = counted(len(self.files), "file", "files")
+        if not self.folders:
+            return files
+        empty = counted(len(self.folders), "empty folder", "empty folders")
+        return tr("{files} and {folders}", files=files, folders=empty)
+
+
+def export_outlook(workspace: Workspace, folder: Path, kind: ExportKind) -> Outlook:
+    """Work out what an export would write, for the worker process. Raises WorkspaceError, NotSupported, OSError."""
+    plan = workspace.plan_export(folder, dialect=_dialect(kind), team=kind == "team")
+    files = tuple(_file(folder, name, content) for name, content in plan.files.items())
+    held = [*(PurePath(name) for name in plan.files), *map(PurePath, plan.folders)]
+    empty = tuple(
+        base
+        for base in plan.folders
+        if not (folder / base).exists() and not any(PurePath(base) in one.parents for one in held)
+    )
+    return Outlook(files, empty, tuple(_notes(workspace, kind)))
+
+
+def write_export(workspace: Workspace, folder: Path, kind: ExportKind) -> tuple[Path, ...]:
+    """Write it and return the files. Raises WorkspaceError, NotSupported."""
+    return workspace.export(folder, dialect=_dialect(kind), team=kind == "team")
+
+
+def next_step(workspace: Workspace, folder: Path, kind: ExportKind, agent_id: str | None) -> tuple[str, str]:
+    """Say what to do with a written export, and give the lines to type for it; none for Pattern."""
+    match kind:
+        case "team":
+            digest, files, problems = verify_export(folder)
+            checked = tr("{files} verified", files=counted(files, "file", "files"))
+            if problems:
+                checked = counted(len(problems), "difference", "differences")
+            told = tr("{checked}. Send the digest another way than the folder; they run:", checked=checked)
+            return told, f"gatewright export --verify {shlex.quote(str(folder))}\n# sha256:{digest}"
+        case "pattern":
+            return tr("Give each file to the agent that it is named after."), ""
+        case _:
+            place = json.dumps(str(folder), ensure_ascii=False)
+            agent = agent_id or next(iter(workspace.policy.agents), "")
+            lines = ["from gatewright import Workspace", f"workspace = Workspace.open({place})"]
+            if agent:
+                shown = json.dumps(agent, ensure_ascii=False)
+                lines.append(f'tools = workspace.view({shown}).tools("openai")')
+                lines.append(f"# each call: await workspace.call({shown}, name, arguments)")
+            return tr("In your program:"), "\n".join(lines)
+
+
+def _dialect(kind: ExportKind) -> str:
+    return "pattern" if kind == "pattern" else "gatewright"
+
+
+def _file(folder: Path, name: str, content: bytes) -> FileToWrite:
+    try:
+        before = (folder / name).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return FileToWrite(name, "new", _text(content))
+    if before == content:
+        return FileToWrite(name, "same", "")
+    if max(len(before), len(content)) > MOST_COMPARED:
+        return FileToWrite(name, "changes", tr(_TOO_LONG))
+    there, then = _text(before).splitlines(), _text(content).splitlines()
+    lines = difflib.unified_diff(there, then, tr("there now"), tr("written then"), lineterm="")
+    return FileToWrite(name, "changes", "\n".join(lines) + "\n")
+
+
+def _text(content: bytes) -> str:
+    return content[:MOST_COMPARED].decode("utf-8", "replace")
+
+
+def _notes(workspace: Workspace, kind: ExportKind) -> Iterator[str]:
+    if workspace.is_dirty:
+        yield tr("What is not saved yet is published too.")
+    if left := workspace.not_exported(_dialect(kind)):
+        yield tr("Without a tool, so without a file: {agents}.", agents=", ".join(left))
     bound = workspace.bound_paths() if kind != "pattern" else ()
-    if not bound:
-        return files, Message("info", told)
-    shown = ", ".join(f"`{one.path}`" + (f" ({one.place.line})" if one.place else "") for one in bound[:NAMED])
-    if len(bound) > NAMED:
-        shown = tr("{paths} and {count} more", paths=shown, count=f"{len(bound) - NAMED:,}")
-    told += "; " + tr("on another computer these paths (and their lines) mean nothing: {paths}", paths=shown)
-    return files, Message("warning", told)
-
-
-def _is_empty_folder(made: Path, folder: Path) -> bool:
-    """Whether an export made a folder below its own and left it empty."""
-    return made.is_dir() and made.resolve() != folder.resolve() and not any(made.iterdir())
+    if bound:
+        shown = ", ".join(f"`{one.path}`" + (f" ({one.place.line})" if one.place else "") for one in bound[:NAMED])
+        if len(bound) > NAMED:
+            shown = tr("{paths} and {count} more", paths=shown, count=f"{len(bound) - NAMED:,}")
+        yield tr("On another computer these paths (and their lines) mean nothing: {paths}.", paths=shown)
 
 
 def write_copy(workspace: Workspace, path: Path) -> Message:
-    """Write the policy as a new file; where, what went with it and what did not. Raises WorkspaceError."""
+    """Write the policy as a new file; say where, what went with it and what did not. Raises WorkspaceError."""
     files = workspace.save_copy(path)
     if path.parent.resolve() == workspace.folder.resolve():
         return Message("info", tr("saved as {path}", path=path))

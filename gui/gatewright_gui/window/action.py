@@ -36,7 +36,7 @@ class Frame(Protocol):
         ...
 
     def ask_export(self, kind: ExportKind = "policy") -> None:
-        """Let a folder be chosen and export into it."""
+        """Show the ways to publish the policy."""
         ...
 
     def save(self) -> None:
@@ -157,11 +157,11 @@ ACTIONS = (
         "save_as", mark("Save as..."), "save", "Ctrl+Shift+S", lambda frame: frame.ask_save_as(), lambda d: d.is_open
     ),
     ActionRow(
-        "export", mark("Export..."), "upload", "Ctrl+Shift+X", lambda frame: frame.ask_export(), lambda d: d.is_open
+        "export", mark("Publish..."), "upload", "Ctrl+Shift+X", lambda frame: frame.ask_export(), lambda d: d.is_open
     ),
     ActionRow(
         "team",
-        mark("Export for a team, with a README and a starter..."),
+        mark("Publish for a team, with a README and a starter..."),
         "upload",
         "",
         lambda frame: frame.ask_export("team"),
@@ -169,7 +169,7 @@ ACTIONS = (
     ),
     ActionRow(
         "pattern",
-        mark("Export for Pattern, one file per agent..."),
+        mark("Publish for Pattern, one file per agent..."),
         "upload",
         "",
         lambda frame: frame.ask_export("pattern"),

@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 
 DEFAULT_SIZE = (1280, 800)
 POLICY_FILTER = mark("Policy files (*.toml)")
-EXPORT_FOLDER = "export-folder"
 _log = logging.getLogger(__name__)
 
 
@@ -100,7 +99,7 @@ class MainWindow(QMainWindow):
         self.source_watch = SourceWatch(document)
         self.waiting = Waiting(document, self)
         self.draft = PolicyDraft(document, self.deriver, self.tasks)
-        context = PageContext(
+        context = self._context = PageContext(
             document,
             self.selection,
             self.navigator,
@@ -511,22 +510,14 @@ class MainWindow(QMainWindow):
         self._keep_opened(is_open=await verbs.save_as(self.document, path))
 
     def ask_export(self, kind: ExportKind = "policy") -> None:
-        """Let a folder be chosen and export into it."""
+        """Show the ways to publish the policy, with one chosen."""
         self.tasks.start(self._ask_export(kind), "export", replace=True)
 
     async def _ask_export(self, kind: ExportKind) -> None:
-        from gatewright_gui.qt.dialog import choose_folder
+        from gatewright_gui.pages.policy_file.publish_dialog import PublishDialog
+        from gatewright_gui.qt.dialog import shown
 
-        title = {
-            "policy": tr("Export the policy into a folder"),
-            "team": tr("Export for a team into a folder"),
-            "pattern": tr("Export for Pattern into a folder"),
-        }[kind]
-        here = self.document.path.parent if self.document.path else Path.home()
-        last = Path(self.preferences.choice(EXPORT_FOLDER) or here)
-        folder = await choose_folder(self, title, last if last.is_dir() else here)
-        if folder is not None and await verbs.export(self.document, folder, kind):
-            self.preferences.set_choice(EXPORT_FOLDER, str(folder))
+        await shown(PublishDialog(self, self._context, kind))
 
     def reload(self) -> None:
         """Read the policy file again, after asking about unsaved changes."""

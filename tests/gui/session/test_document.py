@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 from gatewright.policy.verdict import Verdict
+from gatewright_gui.session.exporting import ExportKind, export_outlook
 from gatewright_gui.session.verbs import agents, rights, sources
 from gatewright_gui.session.verbs import file as files
 from gatewright_gui.session.watch import PolicyWatch
@@ -214,34 +215,17 @@ async def test_edits_are_refused_while_the_file_is_written(tmp_path: Path) -> No
         assert await saving
 
 
-async def test_export_writes_the_policy_elsewhere(tmp_path: Path) -> None:
-    async with opened_document(demo(tmp_path)) as document:
-        assert await files.export(document, tmp_path / "out")
-
-        assert (tmp_path / "out" / "policy.toml").read_text("utf-8") == document.workspace.text()
-
-
-async def test_export_warns_of_paths_that_mean_nothing_on_another_computer(tmp_path: Path) -> None:
+async def test_outlook_of_an_export_names_paths_that_mean_nothing_on_another_computer(tmp_path: Path) -> None:
     policy = demo(tmp_path)
     server = '\n[[catalogs]]\nid = "s"\ntype = "mcp"\ncommand = "serve"\n'
     server += 'places = { "/opt/data" = "read", "../x" = "write" }\n'
     policy.write_text(policy.read_text("utf-8") + server, "utf-8")
     line = len(policy.read_text("utf-8").splitlines())
     async with opened_document(policy) as document:
-        for kind in ("policy", "team"):
-            said = Said(document)
-            assert await document.export(tmp_path / kind, kind)
-            assert said.messages[-1].tone == "warning"
-            assert said.last.endswith(f"mean nothing: `/opt/data` ({line}), `../x` ({line})")
-
-
-async def test_export_into_a_file_is_said(tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("x", "utf-8")
-    async with opened_document(demo(tmp_path)) as document:
-        said = Said(document)
-
-        assert not await files.export(document, tmp_path / "taken")
-        assert said.messages[-1].tone == "error"
+        kinds: tuple[ExportKind, ...] = ("policy", "team")
+        for kind in kinds:
+            notes = export_outlook(document.workspace, tmp_path / kind, kind).notes
+            assert notes[-1].endswith(f"mean nothing: `/opt/data` ({line}), `../x` ({line}).")
 
 
 async def test_free_names_are_found_for_new_agents(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.workspace import Workspace, create_workspace, verify_export
+from gatewright.workspace import Workspace, create_workspace
 from gatewright_gui.app.build import new_window
 from gatewright_gui.app.living import live, open_first
 from gatewright_gui.app.main import X11_LIBRARIES, has_display, missing_packages
@@ -254,18 +254,6 @@ async def test_missing_workspace_leaves_an_empty_window_that_says_what_to_do(tmp
     async with opened_window(tmp_path / "nowhere", tmp_path) as window:
         assert window.shelf.currentWidget() is window.shelf.welcome
         assert "nowhere" in window.message.text
-
-
-async def test_export_button_lets_a_folder_be_chosen(window: MainWindow) -> None:
-    button = window.findChild(QAbstractButton, "top.export")
-    assert button is not None
-    button.click()
-    await until(lambda: bool(window.findChildren(QFileDialog)))
-    dialog = window.findChildren(QFileDialog)[0]
-    assert dialog.windowTitle() == "Export the policy into a folder"
-
-    dialog.reject()
-    await settled(window)
 
 
 async def test_outline_of_the_policy_file_goes_to_a_part_by_click_and_by_typing_its_name(window: MainWindow) -> None:
@@ -578,87 +566,6 @@ async def test_outside_change_can_be_saved_over(window: MainWindow) -> None:
     assert not window.outside.isVisible()
     assert not window.document.is_dirty
     assert 'name = "Field notes"' in path.read_text("utf-8")
-
-
-async def test_export_says_what_it_wrote_over_nothing_one_can_operate(window: MainWindow, tmp_path: Path) -> None:
-    window.show_page("try")
-    await window.document.export(tmp_path / "out")
-    await settled(window)
-
-    assert window.toast.text == f"exported 2 files and 4 empty folders to {tmp_path / 'out'}"
-    assert window.toast.isVisible()
-    place = window.toast.geometry()
-    assert place.top() >= window.status.y()
-    assert place.left() > window.status.saved.geometry().right()
-    await window.document.export(tmp_path / "out")
-    assert window.toast.text == f"exported 2 files to {tmp_path / 'out'}"
-
-
-async def test_export_makes_a_folder_that_is_typed_and_begins_there_the_next_time(
-    window: MainWindow, tmp_path: Path
-) -> None:
-    window.ask_export()
-    await until(lambda: bool(window.findChildren(QFileDialog)))
-    dialog = window.findChildren(QFileDialog)[0]
-    field = dialog.findChild(QLineEdit, "fileNameEdit")
-    box = dialog.findChild(QDialogButtonBox)
-    assert field is not None
-    assert box is not None
-    field.setText(str(tmp_path / "new" / "station"))
-    box.button(QDialogButtonBox.StandardButton.Open).click()
-    await settled(window)
-
-    assert (tmp_path / "new" / "station" / "policy.toml").is_file()
-    await until(lambda: not window.findChildren(QFileDialog))
-    window.ask_export()
-    await until(lambda: bool(window.findChildren(QFileDialog)))
-    again = window.findChildren(QFileDialog)[0]
-    assert again.directory().absolutePath() == str(tmp_path / "new" / "station")
-    again.reject()
-    await settled(window)
-
-
-async def test_export_for_a_team_stands_in_the_menu_and_its_folder_can_be_verified(
-    window: MainWindow, tmp_path: Path
-) -> None:
-    window.actions_by_key["team"].trigger()
-    await until(lambda: bool(window.findChildren(QFileDialog)))
-    dialog = window.findChildren(QFileDialog)[0]
-    field, box = dialog.findChild(QLineEdit, "fileNameEdit"), dialog.findChild(QDialogButtonBox)
-    assert dialog.windowTitle() == "Export for a team into a folder"
-    assert field is not None
-    assert box is not None
-    field.setText(str(tmp_path / "team"))
-    box.button(QDialogButtonBox.StandardButton.Open).click()
-    await settled(window)
-
-    assert {"README.md", "start.py", "policy.toml"} <= {path.name for path in (tmp_path / "team").iterdir()}
-    assert verify_export(tmp_path / "team")[2] == ()
-
-
-async def test_export_for_pattern_writes_a_file_per_agent_and_names_those_left_out(
-    window: MainWindow, tmp_path: Path
-) -> None:
-    await window.document.export(tmp_path / "out", "pattern")
-
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "archivist.toml",
-        "operator.toml",
-        "researcher.toml",
-    ]
-    assert window.toast.text == f"exported 3 files to {tmp_path / 'out'}, without newcomer: no tool"
-
-
-async def test_export_dialog_shows_only_what_a_folder_needs(window: MainWindow) -> None:
-    window.ask_export()
-    await until(lambda: bool(window.findChildren(QFileDialog)))
-    dialog = window.findChildren(QFileDialog)[0]
-    kinds = dialog.findChild(QComboBox, "fileTypeCombo")
-
-    assert kinds is not None
-    assert not kinds.isVisible()
-    dialog.reject()
-    await settled(window)
 
 
 def missing(folder: Path) -> Path:

@@ -1,9 +1,9 @@
-"""Scenes of the policy as a file: the differences, the problems, saving, exporting."""
+"""Scenes of the policy as a file: the differences, the problems, saving, publishing."""
 
 import difflib
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from gatewright_gui.app.driver import CTRL
 from gatewright_gui.app.scenes.player import Tour
@@ -37,7 +37,7 @@ def policy(tour: Tour) -> None:
 
 
 def save(tour: Tour) -> None:
-    """The policy is saved, and exported."""
+    """Save the policy, and publish it."""
     workspace = tour.document.workspace
     tour.go_to("text")
     tour.choose("toml.part", "text")
@@ -56,13 +56,18 @@ def save(tour: Tour) -> None:
     tour.check("nothing is left to save", not tour.find("top.save", QWidget).isEnabled())
     tour.show("save", f"{workspace.policy_path.name} is saved")
     tour.click("top.export")
-    tour.until(lambda: tour.has("fileNameEdit"), "the dialog")
-    tour.type_over(str(tour.out), "fileNameEdit")
-    tour.key(Qt.Key.Key_Return)
-    tour.until(lambda: "export" not in tour.window.tasks.names, "the export")
-    with Opener().open(tour.out) as exported:
-        tour.check("the engine reads the same policy from it", exported.policy, tour.document.policy)
-        found = exported.selfcheck()
+    tour.until(lambda: tour.has("publish.policy.folder"), "the dialog")
+    tour.type_over(str(tour.out), "publish.policy.folder")
+    write = tour.find("publish.policy.accept", QPushButton)
+    tour.until(write.isEnabled, "what would be written")
+    files = tour.model_of("publish.policy.files").rowCount()
+    tour.click("publish.policy.accept")
+    tour.until(lambda: tour.has("publish.policy.next"), "what was written")
+    tour.check("each file of the list lies there", len(list(tour.out.rglob("*"))) >= files)
+    with Opener().open(tour.out) as published:
+        tour.check("the engine reads the same policy from it", published.policy, tour.document.policy)
+        found = published.selfcheck()
     tour.check("whose self-check finds no difference", len(found.differences), 0)
     tour.check("the window complains about nothing", not tour.window.message.isVisible())
-    tour.show("export", f"{POLICY_NAME} is exported; its own self-check: {found.checked:,} answers")
+    tour.show("publish", f"{POLICY_NAME} is published; its own self-check: {found.checked:,} answers")
+    tour.click("publish.close")

@@ -3,12 +3,21 @@
 from PySide6.QtWidgets import QComboBox, QWidget
 
 from gatewright.workspace.api import GatewrightError
-from gatewright_gui.qt.dialog import FormDialog
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.dialog import FormDialog, shown
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.session.coding_agents import HostEdit, HostScope, HostStatus, edit_to_install, new_agent_of
+from gatewright_gui.session.coding_agents import (
+    HostEdit,
+    HostScope,
+    HostStatus,
+    add_agent_for,
+    edit_to_install,
+    new_agent_of,
+    write_gate,
+)
 from gatewright_gui.session.document import Document
 
 SCOPES = {
@@ -81,3 +90,16 @@ class CodingAgentDialog(FormDialog):
             )
         self.note.setText(fault or " ".join(told))
         self.accept_button.setEnabled(self.change is not None and self.change.changes)
+
+
+async def put_gate(parent: QWidget, context: PageContext, status: HostStatus) -> HostEdit | None:
+    """Ask how a coding agent is to ask the gate and write that into its file; return what was written."""
+    document = context.document
+    dialog = CodingAgentDialog(parent, document, status, context.selection.agent_id)
+    if not await shown(dialog) or dialog.change is None:
+        return None
+    if document.is_dirty and not await context.save():
+        return None
+    if dialog.makes_agent and not await add_agent_for(document, status.host_id):
+        return None
+    return dialog.change if write_gate(document, dialog.change) else None

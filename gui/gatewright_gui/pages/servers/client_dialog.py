@@ -6,13 +6,14 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton, QWidget
 
 from gatewright.workspace.api import GatewrightError
-from gatewright_gui.qt.dialog import FormDialog
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.dialog import FormDialog, shown
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.session.catalogs import ClientEdit, edit_of_client, known_client_files
+from gatewright_gui.session.catalogs import ClientEdit, ClientFile, edit_of_client, known_client_files, write_edit
 from gatewright_gui.session.document import Document
 
 USUAL_WAIT = "45s"
@@ -21,15 +22,19 @@ USUAL_WAIT = "45s"
 class ClientDialog(FormDialog):
     """Asks for a client's file and an agent; after it was accepted `change` is to be written."""
 
-    def __init__(self, parent: QWidget | None, document: Document, agent_id: str | None) -> None:
+    def __init__(
+        self, parent: QWidget | None, document: Document, agent_id: str | None, file: ClientFile | None = None
+    ) -> None:
         super().__init__(parent, "client", tr("Connect a client"), tr("Write file"))
         self._document, self._files = document, known_client_files(document)
         self.change: ClientEdit | None = None
         self.file = named(QComboBox(), "client.file", spoken=tr("Client and its file"))
-        for file in sorted(self._files, key=lambda file: not file.path.is_file()):
-            where = tr("this project") if file.is_project else tr("yours")
-            told = where if file.path.is_file() else tr("{place}, not there yet", place=where)
-            self.file.addItem(f"{file.client.name} ({told})", file)
+        for one in sorted(self._files, key=lambda one: not one.path.is_file()):
+            where = tr("this project") if one.is_project else tr("yours")
+            told = where if one.path.is_file() else tr("{place}, not there yet", place=where)
+            self.file.addItem(f"{one.client.name} ({told})", one)
+            if one == file:
+                self.file.setCurrentIndex(self.file.count() - 1)
         self.agent = named(QComboBox(), "client.agent", spoken=tr("Agent that the client is"))
         self.agent.addItems([agent.agent_id for agent in document.agents])
         if agent_id is not None:
@@ -88,6 +93,17 @@ class ClientDialog(FormDialog):
             entry = {"gatewright": dict(self.change.edit.entry)}
             QGuiApplication.clipboard().setText(json.dumps(entry, indent=2, ensure_ascii=False))
             self.copy_button.setText(tr("Copied"))
+
+
+async def connect_client(parent: QWidget, context: PageContext, file: ClientFile | None = None) -> ClientEdit | None:
+    """Ask for a client's file, with ``file`` chosen first, and write it; return what was written."""
+    document = context.document
+    dialog = ClientDialog(parent, document, context.selection.agent_id, file)
+    if not await shown(dialog) or dialog.change is None:
+        return None
+    if document.is_dirty and not await context.save():  # what is not saved the client would not get
+        return None
+    return dialog.change if write_edit(document, dialog.change) else None
 
 
 def _wait_in(change: ClientEdit) -> str:

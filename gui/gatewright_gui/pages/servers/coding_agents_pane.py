@@ -13,7 +13,7 @@ from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.pages.servers.agent_dialog import CodingAgentDialog
+from gatewright_gui.pages.servers.agent_dialog import put_gate
 from gatewright_gui.pages.servers.asked_dialog import AskedDialog, asked_words
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.language import counted, mark, tr
@@ -33,7 +33,6 @@ from gatewright_gui.session.coding_agents import (
     HostFact,
     HostLevel,
     HostStatus,
-    add_agent_for,
     edit_to_remove,
     facts_of,
 )
@@ -238,16 +237,10 @@ class CodingAgentsPane(QWidget):
         status = self.current
         if status is None:
             return
-        dialog = CodingAgentDialog(self, self._document, status, self._context.selection.agent_id)
-        if not await shown(dialog) or dialog.change is None:
-            return
-        if self._document.is_dirty and not await self._context.save():
-            return
-        if dialog.makes_agent and not await add_agent_for(self._document, status.host_id):
-            return
-        if self.agents.write(dialog.change):
-            file = dialog.change.file.path
-            told = tr("{agent} asks the gate before each call: {file}", agent=status.title, file=file)
+        change = await put_gate(self, self._context, status)
+        if change is not None:
+            self.agents.look()
+            told = tr("{agent} asks the gate before each call: {file}", agent=status.title, file=change.file.path)
             self._document.say("info", told)
 
     async def _remove_gate(self) -> None:

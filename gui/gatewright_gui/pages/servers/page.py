@@ -15,7 +15,7 @@ from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.servers.accept_dialog import AcceptDialog
 from gatewright_gui.pages.servers.add_dialog import AddDialog
 from gatewright_gui.pages.servers.catalog_list import CatalogDelegate, CatalogModel
-from gatewright_gui.pages.servers.client_dialog import ClientDialog
+from gatewright_gui.pages.servers.client_dialog import connect_client
 from gatewright_gui.pages.servers.coding_agents_pane import CodingAgentsPane
 from gatewright_gui.pages.servers.detail_pane import DetailPane, definition_words
 from gatewright_gui.pages.servers.observe_dialog import ObserveDialog
@@ -31,7 +31,7 @@ from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import Splitter
-from gatewright_gui.session.catalogs import CatalogRow, Catalogs, write_edit
+from gatewright_gui.session.catalogs import CatalogRow, Catalogs
 from gatewright_gui.session.serving import Serving
 from gatewright_gui.session.verbs import catalogs as verbs
 from gatewright_gui.session.verbs.operations import closed_at_first
@@ -391,11 +391,7 @@ class ServersPage(Page):
             verbs.remove_catalog(self._document, row.state.catalog)
 
     async def _connect_client(self) -> None:
-        dialog = ClientDialog(self, self._document, self._context.selection.agent_id)
-        if not await shown(dialog) or dialog.change is None:
-            return
-        if not self._document.is_dirty or await self._context.save():  # what is not saved the client would not get
-            write_edit(self._document, dialog.change)
+        await connect_client(self, self._context)
 
 
 def _scripts_words(row: CatalogRow, packages: tuple[str, ...]) -> str:

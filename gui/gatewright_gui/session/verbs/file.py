@@ -1,4 +1,4 @@
-"""Verbs on the file: save, save as, export, reload, open. They ask nothing; what must be asked is asked before."""
+"""Verbs on the file: save, save as, reload, open. They ask nothing; what must be asked is asked before."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from gatewright.workspace.api import (
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.exporting import ExportKind, write_copy
+from gatewright_gui.session.exporting import write_copy
 from gatewright_gui.session.message import not_saved
 
 ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"
@@ -44,11 +44,6 @@ async def save_as(document: Document, path: Path) -> bool:
         return False
     document.said.emit(told)
     return True
-
-
-async def export(document: Document, folder: Path, kind: ExportKind = "policy") -> bool:
-    """Write into a folder what a deployment needs, or a team, or Pattern."""
-    return bool(await document.export(folder, kind))
 
 
 async def write_failed(document: Document, over: str, text: str) -> bool:
