@@ -29,7 +29,7 @@ WAITING = frozenset(
         "declare",
         "agents.rights",
         "export",
-        "catalogs",
+        "servers",
         "memory.dialog",
         "files.sources",
         "audit.mend",

@@ -78,10 +78,11 @@ async def test_rm_is_refused_after_five_actions_in_the_window_and_the_log_says_w
     await hand.go_to("servers")  # 3
     page = window.shelf.page("servers")
     assert isinstance(page, ServersPage)
-    await until(page.coding_agents.isVisible, "the coding agents")
-    await hand.click(page.coding_agents.install_button)  # 4
+    await until(lambda: page.model.find(("host", "claude-code")) >= 0, "the coding agent")
+    assert page.current_host is not None  # without a server it is the first row
+    await hand.click(await hand.see("servers.gate", QPushButton))  # 4
     await hand.click(await hand.see("hook.accept", QPushButton))  # 5
-    await until(page.coding_agents.remove_button.isEnabled, "the gate")
+    await hand.see("servers.ungate", QPushButton)
 
     answer = await call(settings, folder, "rm -rf src")
     assert answer["permissionDecision"] == "deny"
@@ -93,7 +94,8 @@ async def test_rm_is_refused_after_five_actions_in_the_window_and_the_log_says_w
 
     # taken out again, the file is as it was
     await hand.go_to("servers")
-    await hand.click(page.coding_agents.remove_button)
+    page.choose("host", "claude-code")
+    await hand.click(await hand.see("servers.ungate", QPushButton))
     await hand.click(await hand.see("choice-remove", QPushButton))
     await until(lambda: settings.read_text("utf-8") == SETTINGS, "the file to be as before")
 

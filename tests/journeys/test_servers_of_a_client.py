@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
 
 from gatewright.workspace import create_workspace
 from gatewright_gui.pages.servers import ServersPage
-from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.session.catalogs import CatalogRow
@@ -76,7 +75,7 @@ def _page(hand: Hand) -> ServersPage:
 
 
 def _rows(page: ServersPage) -> list[CatalogRow]:
-    return [page.model.index(row, 0).data(ROW) for row in range(page.model.rowCount())]
+    return [row.subject for row in page.model.rows if isinstance(row.subject, CatalogRow)]
 
 
 async def _press(hand: Hand, name: str) -> None:
@@ -89,11 +88,12 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     # the client's servers come in
     await hand.go_to("servers")
     page = _page(hand)
-    await hand.click(page.empty.action_button)
-    await _press(hand, "catalog_add.file")
-    await hand.choose("Claude Desktop: claude_desktop_config.json")
+    await until(lambda: page.list.current is not None, "the client, found by its file")
+    assert page.list.current is not None
+    assert (page.list.current.name, page.list.current.state) == ("Claude Desktop", "not gated")
+    await _press(hand, "servers.take")
     await _press(hand, "catalog_add.accept")
-    await until(lambda: page.model.rowCount() == 5, "the five servers")
+    await until(lambda: len(_rows(page)) == 5, "the five servers")
     assert "very-secret" not in hand.window.document.workspace.text()
 
     # one dialog shows what each runs, and nothing runs before it is trusted; one accepts all their tools
@@ -102,13 +102,13 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     await _press(hand, "trust.accept")
     rows = partial(_rows, page)
     await until(lambda: all(row.waiting for row in rows()), "the tools of the five servers")
-    await _press(hand, "catalogs.next")
+    await _press(hand, "servers.next")
     await _press(hand, "accept.accept")
     await until(lambda: not any(row.held_count for row in rows()), "the tools to be accepted")
 
     # an agent gets two of them, and one operation of a third; the preview shows just that
     assert page.next_button.text() == "Go on: add an agent"
-    await _press(hand, "catalogs.next")
+    await _press(hand, "servers.next")
     await hand.key("ctrl+n")
     await hand.type("desk")
     await hand.key("Return")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Approver, Remember
     from gatewright.gate.approvalstore import ApprovalStore, Grant, StaleQuestion
     from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
-    from gatewright.gate.audit_index import AuditChoices, AuditFilter, AuditIndex, CallCount, LoggedCall
+    from gatewright.gate.audit_index import AuditChoices, AuditFilter, AuditIndex, CallCount, LoggedCall, ToolCalls
     from gatewright.gate.broker import PermissionBroker
     from gatewright.gate.call import Status
     from gatewright.gate.callrun import Outcome
@@ -78,6 +78,7 @@ __all__ = [
     "Status",
     "Stop",
     "StopSwitch",
+    "ToolCalls",
     "Verification",
     "is_durable",
     "key_folder",
@@ -92,7 +93,14 @@ door(
         "gatewright.gate.approval": ("ApprovalLimits", "Approval", "ApprovalRequest", "Approver", "Remember"),
         "gatewright.gate.approvalstore": ("ApprovalStore", "Grant", "StaleQuestion"),
         "gatewright.gate.audit": ("AuditEntry", "AuditLog", "AuditUnavailable"),
-        "gatewright.gate.audit_index": ("AuditChoices", "AuditFilter", "AuditIndex", "CallCount", "LoggedCall"),
+        "gatewright.gate.audit_index": (
+            "AuditChoices",
+            "AuditFilter",
+            "AuditIndex",
+            "CallCount",
+            "LoggedCall",
+            "ToolCalls",
+        ),
         "gatewright.gate.broker": ("PermissionBroker",),
         "gatewright.gate.call": ("Status",),
         "gatewright.gate.chain": ("AuditReport", "AuditRow", "RowKind"),

@@ -89,6 +89,8 @@ _WITH_STEPS = """calls.call_id IN (WITH RECURSIVE family (id) AS (
   VALUES (?) UNION SELECT calls.call_id FROM calls JOIN family ON calls.within = family.id) SELECT id FROM family)"""
 _TALLY = "SELECT agent, verdict, count(*) FROM calls WHERE wall_s >= ? AND verdict <> '' GROUP BY 1, 2"
 _USED = "SELECT DISTINCT agent, tool, operation FROM calls WHERE wall_s >= ? AND verdict IN ('allow', 'ask')"
+_BY_TOOL = """SELECT agent, tool, coalesce(client, '') <> '', max(wall_s), sum(wall_s >= ?1) FROM calls
+  WHERE wall_s >= ?2 AND verdict <> '' GROUP BY 1, 2, 3"""
 _NOTED = """SELECT verdict, noted ->> 0, noted ->> 1, count(*) FROM calls WHERE noted IS NOT NULL AND {}
   GROUP BY 1, 2, 3 ORDER BY 4 DESC, 1, 2, 3"""
 _CHOICES = "SELECT DISTINCT agent, tool, operation, client FROM calls"
@@ -221,6 +223,19 @@ class CallCount:
     count: int
 
 
+@frozen
+class ToolCalls:
+    """The calls of a tool by an agent. ``by_client``: those that a client sent; ``last_s``: the time of the last one,
+    in seconds since 1970; ``today``: their number since the begin of the day.
+    """
+
+    agent: str
+    tool: str
+    by_client: bool
+    last_s: float
+    today: int
+
+
 class AuditIndex:
     """The index of the log in a state folder; fill it with `read_older` until that returns False, update it with
     `read_newer`.
@@ -316,6 +331,12 @@ class AuditIndex:
         """The agents, tools and operations of the calls since a moment that were allowed or asked for."""
         self._read_since(since_s)
         return frozenset(self._select(_USED, since_s))
+
+    def by_tool(self, since_s: float, today_s: float) -> tuple[ToolCalls, ...]:
+        """The last call of each tool by each agent since a moment, and the number of its calls since ``today_s``."""
+        self._read_since(since_s)
+        found = self._select(_BY_TOOL, today_s, since_s)
+        return tuple(ToolCalls(agent, tool, bool(sent), last_s, today) for agent, tool, sent, last_s, today in found)
 
     def _read_since(self, since_s: float) -> None:
         while ((span := self.span()) is None or span[0] >= since_s) and self.read_older():

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         StageTrace,
         StaleQuestion,
         Stop,
+        ToolCalls,
     )
     from gatewright.gate.approval import IdRecord
     from gatewright.gate.approvalstore import SCOPE_S
@@ -267,7 +268,9 @@ if TYPE_CHECKING:
         ClientEdit,
         ClientFile,
         ClientServer,
+        ClientStatus,
         client_files,
+        client_status,
         content_of,
         gateway_command,
         gateway_edit,
@@ -437,7 +440,7 @@ door(
         "gatewright.gate": (
             "AgentView", "Approval", "ApprovalRequest", "AuditChoices", "AuditFilter", "AuditIndex", "AuditReport",
             "AuditRow", "CallCount", "Decision", "Difference", "Grant", "LoggedCall", "Outcome", "Remember", "RowKind",
-            "Session", "StageTrace", "StaleQuestion", "Stop",
+            "Session", "StageTrace", "StaleQuestion", "Stop", "ToolCalls",
         ),
         "gatewright.gate.approvalstore": ("SCOPE_S",),
         "gatewright.gate.decision": ("spell_address", "with_lines"),
@@ -455,8 +458,9 @@ door(
             "write_agent_policy", "write_demo",
         ),
         "gatewright.workspace.client_file": (
-            "ClientEdit", "ClientFile", "ClientServer", "client_files", "content_of", "gateway_command",
-            "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "write_client_file",
+            "ClientEdit", "ClientFile", "ClientServer", "ClientStatus", "client_files", "client_status", "content_of",
+            "gateway_command", "gateway_edit", "import_servers", "read_client_file", "read_typed_servers",
+            "write_client_file",
         ),
         "gatewright.workspace.export": ("verify_export",),
         "gatewright.workspace.host_files": (

@@ -144,14 +144,19 @@ def _variables(
 
 
 def _is_gateway(entry: JsonValue) -> bool:
-    entry = plain_entry(entry)
-    if not isinstance(entry, dict):
-        return False
-    command, args = entry.get("command"), entry.get("args")
-    words = [command, *(args if isinstance(args, list) else ())]
-    texts = [word for word in words if isinstance(word, str)]
+    texts = _words(entry)
     ours = any(PurePath(word.replace("\\", "/")).stem == "gatewright" or "gatewright.cli" in word for word in texts)
     return ours and "serve" in texts
+
+
+def _words(entry: JsonValue) -> tuple[str, ...]:
+    """The command of an entry with its arguments."""
+    entry = plain_entry(entry)
+    if not isinstance(entry, dict):
+        return ()
+    command, args = entry.get("command"), entry.get("args")
+    words = [command, *(args if isinstance(args, list) else ())]
+    return tuple(word for word in words if isinstance(word, str))
 
 
 def _wait_of(entry: JsonValue) -> tuple[str, ...]:
@@ -230,6 +235,43 @@ class ClientEdit:
     file: ClientFile
     before: bytes | None
     edit: GatewayEdit
+
+
+@frozen
+class ClientStatus:
+    """The servers of a client by its file, and whether the gateway is one of them.
+
+    ``servers``: those that it reaches directly; ``policy`` and ``agent_id``: of the gateway in its file, None and empty
+    without one. ``fault``: why the file cannot be read.
+    """
+
+    file: ClientFile
+    servers: tuple[str, ...] = ()
+    policy: Path | None = None
+    agent_id: str = ""
+    fault: str = ""
+
+    @property
+    def is_gated(self) -> bool:
+        """True if the gateway is one of its servers."""
+        return self.policy is not None
+
+
+def client_status(file: ClientFile) -> ClientStatus:
+    """Tell what a client reaches, by its file alone; nothing is started."""
+    try:
+        text = _text(file.path, content_of(file.path))
+        keys = servers_key(text) or (file.client.key,)
+        entries = _object(file.client.notation.value(text or file.client.notation.empty), keys)
+    except WorkspaceError as error:
+        return ClientStatus(file, fault=str(error))
+    servers = tuple(name for name, entry in entries.items() if not _is_gateway(entry))
+    ours = next((_words(entry) for entry in entries.values() if _is_gateway(entry)), ())
+    if not ours:
+        return ClientStatus(file, servers)
+    _, *words = ours[ours.index("serve") :]
+    agent_id = words[words.index("--agent") + 1] if "--agent" in words[:-1] else ""
+    return ClientStatus(file, servers, Path(words[0]) if words else Path(), agent_id)
 
 
 def client_files(folder: Path) -> tuple[ClientFile, ...]:

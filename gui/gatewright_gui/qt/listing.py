@@ -281,9 +281,14 @@ class Listing(QStackedWidget, Generic[R]):
         self._tell_chosen()
 
     def choose(self, row: int) -> None:
-        """Make a row the current one."""
-        if row >= 0:
-            self.view.setCurrentIndex(self.model.index(row, 0))
+        """Make a row the current one; in the place of one that cannot be chosen, the next that can."""
+        if row < 0:
+            return
+        rows = (*range(row, self.model.count()), *range(row - 1, -1, -1))
+        indexes = (self.model.index(at, 0) for at in rows)
+        can = Qt.ItemFlag.ItemIsSelectable
+        if (index := next((one for one in indexes if self.model.flags(one) & can), None)) is not None:
+            self.view.setCurrentIndex(index)
 
     def tell(self) -> None:
         """Bring the buttons up to date with what can be done now."""

@@ -1,9 +1,8 @@
-"""The catalogs of the open policy with their servers, as they stand; starting, asking, accepting."""
+"""The servers and other catalogs of the open policy as they are now; starts them, asks them, accepts their tools."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
@@ -13,9 +12,6 @@ from gatewright.workspace.api import (
     Catalog,
     CatalogState,
     CatalogType,
-    ClientEdit,
-    ClientFile,
-    ClientServer,
     GatewrightError,
     Pin,
     PlaceUse,
@@ -24,16 +20,10 @@ from gatewright.workspace.api import (
     ServerStatus,
     Waiting,
     Workspace,
-    client_files,
     frozen,
-    gateway_command,
-    gateway_edit,
-    read_client_file,
-    read_typed_servers,
     waiting,
-    write_client_file,
 )
-from gatewright_gui.qt.language import counted, mark, tr
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs.operations import lists_tool
@@ -43,30 +33,17 @@ __all__ = [
     "Catalog",
     "CatalogRow",
     "Catalogs",
-    "ClientEdit",
-    "ClientFile",
-    "ClientServer",
     "SafetyTier",
     "Waiting",
-    "edit_of_client",
-    "gateway_command",
-    "known_client_files",
-    "servers_in",
-    "write_edit",
 ]
 
 _STATUS: Mapping[ServerStatus, tuple[str, str, Tone]] = {
     ServerStatus.NOT_TRUSTED: (mark("not trusted"), "lock", "ask"),
-    ServerStatus.STOPPED: (mark("stopped"), "circle-stop", "muted"),
+    ServerStatus.STOPPED: (mark("starts when called"), "circle-dot", "muted"),
     ServerStatus.STARTING: (mark("starting"), "clock", "accent"),
     ServerStatus.RUNNING: (mark("running"), "circle-check", "allow"),
     ServerStatus.RESTARTING: (mark("restarting"), "rotate-ccw", "ask"),
     ServerStatus.FAILED: (mark("failed"), "circle-x", "deny"),
-}
-_EACH_CALL: Mapping[CatalogType, str] = {
-    CatalogType.HTTP: mark("a request for each call"),
-    CatalogType.SUBPROCESS: mark("a process for each call"),
-    CatalogType.WASM: mark("a run of its module for each call"),
 }
 _UP = frozenset({ServerStatus.STARTING, ServerStatus.RUNNING, ServerStatus.RESTARTING})
 
@@ -86,12 +63,12 @@ class CatalogRow:
 
     @property
     def has_failed(self) -> bool:
-        """True where its server could not be started or ended by itself."""
+        """True if its server could not be started, or ended by itself."""
         return self.server is not None and self.server.status is ServerStatus.FAILED
 
     @property
     def waits_for_places(self) -> bool:
-        """True where somebody has to say which places it gets before it is started."""
+        """True if somebody has to say which folders it gets before it is started."""
         return self.state.catalog.waits_for_places
 
     @property
@@ -101,53 +78,46 @@ class CatalogRow:
 
     @property
     def is_server(self) -> bool:
-        """Whether it is an MCP server, which can be started."""
+        """True for an MCP server, which can be started."""
         return self.server is not None
 
     @property
     def is_run_here(self) -> bool:
-        """True where its tools are run here, once what runs them is trusted."""
+        """True if its tools run here, once what runs them is trusted."""
         return self.state.is_trusted is not None
 
     @property
     def is_trusted(self) -> bool:
-        """Whether it may be started."""
+        """True if it may be started."""
         return self.state.is_trusted is not False
 
     @property
     def is_up(self) -> bool:
-        """Whether it runs or is about to."""
+        """True if it runs or is about to."""
         return self.server is not None and self.server.status in _UP
 
     @property
     def status(self) -> tuple[str, str, Tone]:
         """Words, an icon and a colour for its state."""
         if self.fault:
-            return (tr("its tools cannot be read"), "circle-x", "deny")
+            return (tr("cannot be read"), "circle-x", "deny")
         if not self.is_run_here:
-            return (tr("run by another program"), "package", "muted")
+            return (tr("run by its program"), "package", "muted")
         if self.waits_for_places and self.is_trusted:
-            return tr("held: places not accepted"), "lock", "ask"
+            return tr("off: needs folders"), "lock", "ask"
         if self.server is None and self.is_trusted:
-            return tr(_EACH_CALL[self.state.catalog.kind]), "circle-check", "allow"
+            return tr("on"), "circle-check", "allow"
         if self.server is None:
             return tr("not trusted"), "lock", "ask"
+        if self.server.status is ServerStatus.STOPPED and self.state.pin is None:
+            return tr("not started yet"), "circle-dot", "muted"
         words, icon, tone = _STATUS[self.server.status]
         return tr(words), icon, tone
 
     @property
     def held_count(self) -> int:
-        """How many tools wait to be accepted; `waiting` says of each what it would count as, a moment later."""
+        """The number of tools that wait to be accepted; `waiting` says a moment later what each would count as."""
         return len(self.state.pin.drift.names) if self.state.pin is not None else 0
-
-    @property
-    def held_words(self) -> str:
-        """How many tools it has, and how many of them wait to be accepted."""
-        known, held = len(self.state.tool_names), self.held_count
-        if self.is_run_here and self.state.pin is None:
-            return tr("tools not known yet")
-        tools = counted(known, "tool", "tools")
-        return tr("{tools}, {count} to accept", tools=tools, count=held) if held else tools
 
 
 class Catalogs(QObject):
@@ -187,7 +157,7 @@ class Catalogs(QObject):
         )
 
     def _known(self, state: CatalogState) -> tuple[Waiting, ...] | None:
-        """What waits of a catalog; None: that is still to be worked out."""
+        """The tools of a catalog that wait; None: still to be worked out."""
         pin, kept = state.pin, self._waiting.get(state.catalog.catalog_id)
         if pin is None or pin.drift.is_empty:
             return ()
@@ -211,9 +181,9 @@ class Catalogs(QObject):
 
     def _tell_changed(self) -> None:
         """Whoever shows rows looks again; what is still to be worked out is begun."""
-        can = not self._tasks.closed and "catalogs.waiting" not in self._tasks.names
+        can = not self._tasks.closed and "servers.waiting" not in self._tasks.names
         if can and self._unknown is not None:
-            self._tasks.start(self._work_out(), "catalogs.waiting")
+            self._tasks.start(self._work_out(), "servers.waiting")
         self.changed.emit()
 
     def caller_of(self, tool_name: str, chosen: str | None) -> str | None:
@@ -229,7 +199,7 @@ class Catalogs(QObject):
         return self._document.workspace.proposed_places(catalog) if held is None else held
 
     def digest(self, catalog_id: str) -> str:
-        """What is trusted when a server is trusted."""
+        """The digest of what is trusted when a server is trusted."""
         return self._document.workspace.server_digest(catalog_id)
 
     def stderr(self, catalog_id: str) -> str:
@@ -338,37 +308,6 @@ def _accept(workspace: Workspace, catalog_id: str, names: Collection[str], tier:
     except GatewrightError as error:
         return tr("catalog `{catalog}`: {reason}", catalog=catalog_id, reason=error)
     return ""
-
-
-def servers_in(text: str, path: Path | None = None) -> tuple[ClientServer, ...]:
-    """The servers of a client's file, or of what was typed or pasted. Raises GatewrightError with what is wrong."""
-    return read_client_file(path) if path is not None else read_typed_servers(text)
-
-
-def known_client_files(document: Document) -> tuple[ClientFile, ...]:
-    """The configuration files of clients, there or not: the user's, and those of the policy's folder."""
-    return client_files(document.workspace.folder)
-
-
-def edit_of_client(document: Document, file: ClientFile, agent_id: str, wait: str = "") -> ClientEdit:
-    """A client's file with the gateway for an agent in it; ``wait``: as for `gateway_edit`. Raises GatewrightError."""
-    workspace = document.workspace
-    return gateway_edit(file, workspace.policy.catalogs, workspace.policy_path, agent_id, wait)
-
-
-def write_edit(document: Document, change: ClientEdit) -> bool:
-    """Write a client's file; where the backup lies is said, and so is a failure."""
-    try:
-        backup = write_client_file(change)
-    except GatewrightError as error:
-        document.say("error", str(error))
-        return False
-    text = tr("wrote {file}. Start {client} again.")
-    if backup is not None:
-        text = tr("wrote {file}; as it was: {backup}. Start {client} again.")
-    file, name = change.file, backup.name if backup is not None else ""
-    document.say("info", text.format(file=file.path, client=file.client.name, backup=name))
-    return True
 
 
 def _nothing() -> None:

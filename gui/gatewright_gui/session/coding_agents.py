@@ -47,7 +47,6 @@ LOOK_MS = 500
 """A hook that somebody took out or changed shows within a second."""
 OPEN = "open"
 """The name of a fact about a way past the gate, which no setting closes."""
-_TASK = "catalogs.coding_agents"
 
 
 class CodingAgents(QObject):
@@ -56,10 +55,15 @@ class CodingAgents(QObject):
     changed = Signal()
 
     def __init__(
-        self, document: Document, tasks: TaskOwner, is_looked_at: Callable[[], bool], parent: QObject | None = None
+        self,
+        document: Document,
+        tasks: TaskOwner,
+        task: str,
+        is_looked_at: Callable[[], bool],
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._document, self._tasks, self._is_looked_at = document, tasks, is_looked_at
+        self._document, self._tasks, self._task, self._is_looked_at = document, tasks, task, is_looked_at
         self._found: tuple[HostStatus, ...] | None = None
         self._timer = QTimer(self, interval=LOOK_MS)
         self._timer.timeout.connect(self.look)
@@ -73,9 +77,9 @@ class CodingAgents(QObject):
 
     def look(self) -> None:
         """Look now, unless that is under way or nobody wants to know."""
-        is_idle = _TASK not in self._tasks.names and not self._tasks.closed
+        is_idle = self._task not in self._tasks.names and not self._tasks.closed
         if self._document.is_open and is_idle and self._is_looked_at():
-            self._tasks.start(self._look(), _TASK)
+            self._tasks.start(self._look(), self._task)
 
     def end(self) -> None:
         """Look no more."""

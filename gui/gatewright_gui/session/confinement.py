@@ -78,7 +78,7 @@ def standing_of(document: Document, catalog_id: str | None, why_not: str = "") -
         return Standing(
             "deny", tr("Not started, since nothing can be confined here: {why}.", why=why_not), can_unconfine=True
         )
-    told = tr("Confined: it gets the places below and nothing else of your files, and reaches no other host.")
+    told = tr("Confined: it gets its places and nothing else of your files, and reaches no other host.")
     return Standing("allow", told, can_unconfine=True)
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 from weakref import WeakKeyDictionary
@@ -104,7 +104,27 @@ class AgentReach:
 Reaches = Mapping[str, AgentReach]
 """By agent, in the order of the file."""
 
-_reaches: WeakKeyDictionary[AgentView, tuple[AgentReach, tuple[Danger, ...]]] = WeakKeyDictionary()
+Effects = Mapping[Effect, Count]
+
+
+@frozen
+class OriginReach:
+    """The operations of the tools of one origin (a server, a coding agent, the built-in ones), and who may call them.
+
+    ``effects``: the number of all operations, those too that nobody accepted yet; ``agents``: what each agent's model
+    sees of them.
+    """
+
+    effects: Mapping[Effect, int] = field(default_factory=dict[Effect, int])
+    agents: Mapping[str, Effects] = field(default_factory=dict[str, Effects])
+
+    def free(self, effect: Effect) -> tuple[str, ...]:
+        """List the agents that may call operations with that effect without asking."""
+        return tuple(name for name, effects in self.agents.items() if effects.get(effect, Count()).free)
+
+
+_Found = tuple[AgentReach, tuple[Danger, ...], Mapping[str, Effects]]
+_reaches: WeakKeyDictionary[AgentView, _Found] = WeakKeyDictionary()
 """By the view that each was read off: an edit makes a new view for the agents that it concerns."""
 
 
@@ -120,27 +140,54 @@ def reaches_of(workspace: Workspace, agent_ids: Iterable[str]) -> dict[str, Agen
     return found
 
 
-def _reach(workspace: Workspace, agent_id: str) -> tuple[AgentReach, tuple[Danger, ...]]:
+def _reach(workspace: Workspace, agent_id: str) -> _Found:
     view = workspace.view(agent_id)
     if view in _reaches:
         return _reaches[view]
     agent = workspace.policy.agents[agent_id]
     states = Counter[str]()
-    effects: defaultdict[Effect, list[int]] = defaultdict(lambda: [0, 0])
+    origins: dict[str, dict[Effect, Count]] = {}
     dangers: list[Danger] = []
     for name, right in view.rights.items():
         for op, row in zip(right.facts.operations, right.operations, strict=True):
             if not row.ticked or row.verdict is Verdict.DENY:
                 states["blocked" if row.ticked else "off"] += 1
                 continue
-            effects[op.effect][row.verdict is Verdict.ASK] += 1
+            effects = origins.setdefault(right.facts.origin, {})
+            effects[op.effect] = effects.get(op.effect, Count()) + (
+                Count(asks=1) if row.verdict is Verdict.ASK else Count(free=1)
+            )
             is_dangerous = op.effect in DANGEROUS or row.tier is SafetyTier.PRIVILEGED
             if row.verdict is Verdict.ALLOW and is_dangerous:
                 dangers.append(Danger(name, op.name, op.effect, tuple(_places(workspace, agent, right, op))))
-    counts = {effect: Count(*effects[effect]) for effect in Effect if effect in effects}
-    reach = AgentReach(counts, len(dangers), states["off"], states["blocked"])
-    found = _reaches[view] = reach, tuple(dangers)
+    reach = AgentReach(together(origins.values()), len(dangers), states["off"], states["blocked"])
+    found = _reaches[view] = reach, tuple(dangers), origins
     return found
+
+
+def together(parts: Iterable[Effects]) -> dict[Effect, Count]:
+    """Add up counts, in the order of the effects."""
+    found: dict[Effect, Count] = {}
+    for part in parts:
+        for effect, count in part.items():
+            found[effect] = found.get(effect, Count()) + count
+    return {effect: found[effect] for effect in Effect if effect in found}
+
+
+def origins_of(workspace: Workspace) -> Generator[int, None, dict[str, OriginReach]]:
+    """Return what the tools of every origin do, and what each agent may do with them."""
+    offered: defaultdict[str, Counter[Effect]] = defaultdict(Counter)
+    for facts in workspace.catalog:
+        offered[facts.origin].update(op.effect for op in facts.operations)
+    agents: defaultdict[str, dict[str, Effects]] = defaultdict(dict)
+    for done, agent_id in enumerate(workspace.policy.agents):
+        for origin, effects in _reach(workspace, agent_id)[2].items():
+            agents[origin][agent_id] = effects
+        yield done + 1
+    return {
+        origin: OriginReach({effect: effects[effect] for effect in Effect if effects[effect]}, agents[origin])
+        for origin, effects in offered.items()
+    }
 
 
 def _places(workspace: Workspace, agent: Agent, right: ToolRight, op: OperationFacts) -> Iterator[str]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from PySide6.QtCore import QObject, QTimer, Signal
 from shiboken6 import isValid
 
-from gatewright.workspace.api import AuditFilter, AuditIndex, GatewrightError, frozen
+from gatewright.workspace.api import AuditFilter, AuditIndex, GatewrightError, ToolCalls, frozen
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.audit import Timeline
 from gatewright_gui.session.document import Document
@@ -18,12 +18,11 @@ from gatewright_gui.session.effects import Used
 
 LOOK_MS = 2_000
 DAYS, STRETCH_S = 30, 1_800
-TASK = "home.calls"
 
 
 @frozen
 class RecentCalls:
-    """``today``: by half hours since midnight; ``used``: the rights used in ``DAYS`` days.
+    """``today``: by half hours since midnight; ``used``: the rights used in ``DAYS`` days; ``tools``: the last calls.
 
     ``since_s``: the first moment that the log tells of since then, in seconds since 1970; None without any call.
     """
@@ -31,6 +30,7 @@ class RecentCalls:
     today: Timeline = field(default_factory=Timeline)
     used: Used = frozenset()
     since_s: float | None = None
+    tools: tuple[ToolCalls, ...] = ()
 
     @property
     def verdicts(self) -> Counter[str]:
@@ -48,10 +48,15 @@ class RecentCallsWatch(QObject):
     """RecentCalls, if something is new."""
 
     def __init__(
-        self, document: Document, tasks: TaskOwner, is_looked_at: Callable[[], bool], parent: QObject | None = None
+        self,
+        document: Document,
+        tasks: TaskOwner,
+        task: str,
+        is_looked_at: Callable[[], bool],
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._document, self._tasks, self._is_looked_at = document, tasks, is_looked_at
+        self._document, self._tasks, self._task, self._is_looked_at = document, tasks, task, is_looked_at
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="gatewright-recent-calls")
         self._index: AuditIndex | None = None
         self._midnight_s = 0.0
@@ -64,9 +69,9 @@ class RecentCallsWatch(QObject):
 
     def look(self) -> None:
         """Take in what was written since, unless that is under way."""
-        is_idle = TASK not in self._tasks.names and not self._tasks.closed
+        is_idle = self._task not in self._tasks.names and not self._tasks.closed
         if self._index is not None and is_idle and self._is_looked_at():
-            self._tasks.start(self._look(self._index), TASK)
+            self._tasks.start(self._look(self._index), self._task)
 
     def end(self) -> None:
         """Let go of the log and end the thread."""
@@ -82,7 +87,7 @@ class RecentCallsWatch(QObject):
             self.look()
 
     def _leave(self) -> None:
-        self._tasks.cancel(TASK)
+        self._tasks.cancel(self._task)
         index, self._index, self._midnight_s = self._index, None, 0.0
         if index is not None:
             self._thread.submit(index.close)
@@ -105,9 +110,9 @@ def _read(index: AuditIndex, midnight: datetime, is_first: bool) -> RecentCalls 
     if index.read_newer() is None and not is_first:
         return None
     begin_s, since_s = midnight.timestamp(), (midnight - timedelta(days=DAYS)).timestamp()
-    used = index.used(since_s)
+    used, tools = index.used(since_s), index.by_tool(since_s, begin_s)
     counts = index.counts(AuditFilter(since_s=begin_s), begin_s, STRETCH_S)
     end_s = (midnight + timedelta(days=1)).timestamp()  # a day has 23 or 25 hours twice a year
     span = index.span()
     first_s = None if span is None else max(span[0], since_s)
-    return RecentCalls(Timeline(begin_s, STRETCH_S, round((end_s - begin_s) / STRETCH_S), counts), used, first_s)
+    return RecentCalls(Timeline(begin_s, STRETCH_S, round((end_s - begin_s) / STRETCH_S), counts), used, first_s, tools)

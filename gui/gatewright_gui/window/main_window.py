@@ -455,7 +455,7 @@ class MainWindow(QMainWindow):
         self.tasks.start(self._new_window(), "open", replace=True)
 
     async def _new_window(self) -> None:
-        from gatewright_gui.session.catalogs import gateway_command
+        from gatewright_gui.session.clients import gateway_command
 
         path = await self._chosen_policy(tr("Open in a new window"))
         if path is None:

@@ -141,6 +141,24 @@ def test_calls_are_counted_by_time_and_verdict(index: AuditIndex) -> None:
     assert index.span() == (pytest.approx(BEGIN_S + 60, abs=0.01), pytest.approx(BEGIN_S + CALLS * 60, abs=0.01))
 
 
+def test_last_calls_of_a_tool_by_an_agent_are_told_with_their_number_today(filled: Path, index: AuditIndex) -> None:
+    since_s, today_s = BEGIN_S + (CALLS - 700) * 60, BEGIN_S + (CALLS - 30) * 60
+    calls = [call for call in found(index, AuditFilter(since_s=since_s)) if call.verdict and call.wall_s is not None]
+    keys = {(call.agent, call.tool, bool(call.client)) for call in calls}
+    assert len(keys) > 2
+    made = AuditIndex(filled)
+    told = made.by_tool(since_s, today_s)
+    assert {(one.agent, one.tool, one.by_client) for one in told} == keys
+    for one in told:
+        times = [
+            call.wall_s or 0.0
+            for call in calls
+            if (call.agent, call.tool, bool(call.client)) == (one.agent, one.tool, one.by_client)
+        ]
+        assert (one.last_s, one.today) == (max(times), sum(time >= today_s for time in times))
+    made.close()
+
+
 def test_choices_are_what_the_log_names(index: AuditIndex) -> None:
     choices = index.choices()
 

@@ -9,8 +9,10 @@ import pytest
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.workspace.client_file import (
+    ClientStatus,
     client_file,
     client_files,
+    client_status,
     gateway_command,
     gateway_edit,
     read_client_file,
@@ -188,3 +190,35 @@ def test_the_gateway_of_a_client_is_the_console_program_beside_the_one_that_runs
     monkeypatch.setattr("sys.executable", str(tmp_path / started))
 
     assert gateway_command() == (str(tmp_path / console),)
+
+
+@pytest.mark.parametrize(("client_id", "text"), [
+    ("claude-desktop", TEXT),
+    ("opencode", '{"mcp": {"git": {"type": "local", "command": ["git-server"]}, "b": {"command": ["b"]}}}'),
+    ("codex", '[mcp_servers.git]\ncommand = "git-server"\n\n[mcp_servers.b]\ncommand = "b"\n'),
+])  # fmt: skip
+def test_file_of_a_client_tells_what_it_reaches_and_whether_a_gate_is_there(
+    tmp_path: Path, client_id: str, text: str
+) -> None:
+    path, policy = tmp_path / "client", tmp_path / "policy.toml"
+    path.write_text(text)
+    file = client_file(client_id, path)
+    before = client_status(file)
+    assert (before.servers, before.is_gated, before.fault) == (("git", "b"), False, "")
+
+    git = [server.catalog for server in read_client_file(path) if server.catalog and server.server_id == "git"]
+    write_client_file(gateway_edit(file, git, policy, "desk"))
+    after = client_status(file)
+    assert (after.servers, after.is_gated) == (("b",), True)
+    assert (after.policy, after.agent_id) == (policy, "desk")
+
+
+def test_file_of_a_client_that_cannot_be_read_says_why(config: Path) -> None:
+    file = client_file("claude-desktop", config)
+    config.write_text("{ no json")
+    assert client_status(file).fault
+    assert client_status(file).servers == ()
+    config.write_text("")
+    assert client_status(file) == ClientStatus(file)
+    config.unlink()
+    assert "cannot be read" in client_status(file).fault

@@ -19,7 +19,7 @@ from gatewright_gui.pages.access.tools.results_dialog import (
     is_outside_as_found,
 )
 from gatewright_gui.pages.access.tools.tool_tree import MARK, Column
-from gatewright_gui.pages.servers.detail_pane import DetailPane
+from gatewright_gui.pages.servers.detail import DetailPane
 from gatewright_gui.pages.servers.page import ServersPage
 from gatewright_gui.pages.trial.call_bar import ELSEWHERE, RUN
 from gatewright_gui.pages.trial.page import TrialPage
@@ -230,17 +230,17 @@ async def test_who_writes_the_results_of_a_tool_is_declared_by_key_and_by_mouse_
 
 
 def note_of(detail: DetailPane) -> str:
-    return detail.tool_header.findChildren(ElidedLabel)[0].text
+    return detail.tools.header.findChildren(ElidedLabel)[0].text
 
 
-async def test_page_catalogs_says_who_writes_the_results_of_a_tool_and_changes_it(window: MainWindow) -> None:
+async def test_place_servers_says_who_writes_the_results_of_a_tool_and_changes_it(window: MainWindow) -> None:
     window.show_page("servers")
     await settled(window)
     page = window.shelf.page("servers")
     assert isinstance(page, ServersPage)
     detail, tool = page.detail, "tracker"
     assert note_of(detail) == "own results: the program that uses the policy runs it"
-    QTest.mouseClick(detail.results_button, LEFT)
+    QTest.mouseClick(detail.tools.results_button, LEFT)
     await until(lambda: any(dialog.isVisible() for dialog in window.findChildren(ResultsDialog)))
     (dialog,) = window.findChildren(ResultsDialog)
     QTest.mouseClick(dialog.choice.button("outside"), LEFT)

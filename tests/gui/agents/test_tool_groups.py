@@ -17,7 +17,7 @@ from gatewright_gui.pages.access.tools.matrix_pane import MatrixPane
 from gatewright_gui.pages.access.tools.tool_filter import ToolFilterModel
 from gatewright_gui.pages.access.tools.tool_pane import ToolPane
 from gatewright_gui.pages.access.tools.tool_tree import COLUMNS, COUNT, Column
-from gatewright_gui.pages.servers.trust_dialog import TrustDialog
+from gatewright_gui.pages.servers.server_dialogs import TrustDialog
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import Said, agents_page, cell, opened_window, settled, ticked, until
 from tests.support.catalogworkspace import FAR, HELD, NEW, PLANT, write_catalogs

@@ -16,7 +16,7 @@ from gatewright.policy.verdict import DiscordEndpoint
 from gatewright_gui.pages.access.agents import tools_with_problems
 from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.pages.policy_file.problems import ABOUT, MESSAGE, PLACE, ProblemsPage
-from gatewright_gui.pages.servers.trust_dialog import TrustDialog
+from gatewright_gui.pages.servers.server_dialogs import TrustDialog
 from gatewright_gui.session.places import go_to, places_of
 from gatewright_gui.session.ruleplace import AgentPlace, place_of_subject
 from gatewright_gui.window.main_window import MainWindow

@@ -73,26 +73,26 @@ async def test_500_tools_are_listed_looked_through_and_accepted_without_holding_
     assert isinstance(page, ServersPage)
     detail = page.detail
     async with gui_watchdog.during("work out what waits"):
-        await until(lambda: detail.model.ticked_count == TOOLS)
+        await until(lambda: detail.tools.model.ticked_count == TOOLS)
     for _ in range(3):
         async with gui_watchdog.during("scroll the tools"):
-            wheel(detail.view, -1200)
+            wheel(detail.tools.view, -1200)
     async with gui_watchdog.during("tick none"):
-        press(page, "catalogs.all")
-        assert not detail.model.ticked
+        press(page, "servers.all")
+        assert not detail.tools.model.ticked
     async with gui_watchdog.during("tick all"):
-        press(page, "catalogs.all")
+        press(page, "servers.all")
     async with gui_watchdog.during("choose another tool"):
-        at = detail.view.visualRect(detail.model.index(detail.view.rowAt(40), 1)).center()
-        QTest.mouseClick(detail.view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
-    assert "warehouse" in detail.code.text
+        at = detail.tools.view.visualRect(detail.tools.model.index(detail.tools.view.rowAt(40), 1)).center()
+        QTest.mouseClick(detail.tools.view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
+    assert "warehouse" in detail.tools.code.text
     async with gui_watchdog.during("accept all"):
-        press(page, "catalogs.accept")
-        await until(lambda: {line.state for line in detail.model.rows} == {"accepted"})
-    assert len(detail.model.rows) == TOOLS
+        press(page, "servers.accept")
+        await until(lambda: {line.state for line in detail.tools.model.rows} == {"accepted"})
+    assert len(detail.tools.model.rows) == TOOLS
     for _ in range(3):
         async with gui_watchdog.during("scroll what was accepted"):
-            wheel(detail.view, -1200)
+            wheel(detail.tools.view, -1200)
     async with gui_watchdog.during("go to the agents and back"):
         window.show_page("tools")
         await until(lambda: agents_page(window).tools.model.rowCount() > TOOLS)

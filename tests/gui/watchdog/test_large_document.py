@@ -17,7 +17,7 @@ from gatewright_gui.pages.servers import ServersPage
 from gatewright_gui.pages.servers.add_dialog import AddDialog
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.catalogs.test_page import dialog_of
+from tests.gui.servers.test_page import dialog_of
 from tests.gui.session.opened import end, until
 from tests.gui.watchdog.watching import Watching
 
@@ -92,7 +92,7 @@ async def test_large_text_is_pasted_and_its_reading_is_stopped(window: MainWindo
     assert cancel is not None
     async with gui_watchdog.during("stop"):
         QTest.mouseClick(cancel, Qt.MouseButton.LeftButton)
-    await until(lambda: "catalogs.read_tools" not in window.tasks.names)
+    await until(lambda: "servers.read_tools" not in window.tasks.names)
     assert not dialog.strip.isVisible()
     assert dialog.form.found is None
     assert not dialog.accept_button.isEnabled()

@@ -110,7 +110,7 @@ async def parts(window: MainWindow, page: Page) -> AsyncIterator[str]:
         assert window.document.push(lambda policy, _: policyedit.add_catalog(policy, held))
         window.message.dismiss()
         await settled(window)
-        page.view.setCurrentIndex(page.model.index(page.model.find("held"), 0))
+        page.choose("catalog", "held")
         QTest.mouseClick(page.detail.part.button("sees"), Qt.MouseButton.LeftButton)
         await settled(window)
         yield "sees"

@@ -10,7 +10,7 @@ from gatewright.policy.verdict import Permission, Verdict
 from gatewright.workspace.template import SECRETS
 from gatewright_gui.app.build import new_window
 from gatewright_gui.pages.servers.add_dialog import AddDialog
-from gatewright_gui.pages.servers.client_dialog import ClientDialog
+from gatewright_gui.pages.servers.gate_dialogs import ClientDialog
 from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.session.calls import CallRequest
 from gatewright_gui.settings import Preferences

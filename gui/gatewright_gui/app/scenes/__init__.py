@@ -4,7 +4,7 @@ A scene is a function of the tour: it does something by mouse and keyboard, chec
 ends each of its steps with a picture.
 """
 
-from gatewright_gui.app.scenes import agents, audit, catalogs, console, files, memory, overview, policy, preview, window
+from gatewright_gui.app.scenes import agents, audit, console, files, memory, overview, policy, preview, servers, window
 
 LIGHT = (
     window.open_window,
@@ -20,7 +20,7 @@ LIGHT = (
     console.built_in,
     console.live,
     audit.audit,
-    catalogs.catalogs,
+    servers.servers,
     policy.policy,
 )
 DARK = (
@@ -34,7 +34,7 @@ DARK = (
     console.console,
     console.built_in,
     audit.audit,
-    catalogs.catalogs,
+    servers.servers,
     policy.policy,
     policy.save,
 )

@@ -22,7 +22,7 @@ SIZE = (1280, 800)
 _WAITING = frozenset(
     {
         *("save", "export", "console.call", "console.live", "memory.dialog", "audit.mend", "audit.export"),
-        *("catalogs", "catalogs.sees.confine.unconfine"),
+        *("servers", "servers.sees.confine.unconfine"),
     }
 )
 """Tasks that wait for a person."""

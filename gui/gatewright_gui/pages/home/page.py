@@ -69,8 +69,8 @@ class HomePage(Page):
         self.unused = UnusedModel(self)
         self.unused_view = named(RowList(), "home.unused", spoken=tr("Granted and never used"))
         self.review_button = named(QPushButton(), "home.review")
-        self.calls = RecentCallsWatch(context.document, context.tasks, self.isVisible, self)
-        self.coding_agents = CodingAgents(context.document, context.tasks, self.isVisible, self)
+        self.calls = RecentCallsWatch(context.document, context.tasks, "home.calls", self.isVisible, self)
+        self.coding_agents = CodingAgents(context.document, context.tasks, "home.hosts", self.isVisible, self)
         self.empty = EmptyState(
             "users",
             tr("No agents yet"),

@@ -25,8 +25,7 @@ from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError, frozen
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.pages.servers.agent_dialog import put_gate
-from gatewright_gui.pages.servers.client_dialog import connect_client
+from gatewright_gui.pages.servers.gate_dialogs import connect_client, put_gate
 from gatewright_gui.qt.dialog import choose_folder
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Part, aligned, column_of, holding, named, row_of, stack_of, stretch
@@ -39,7 +38,7 @@ from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.session.catalogs import ClientFile, edit_of_client, known_client_files
+from gatewright_gui.session.clients import ClientFile, edit_of_client, known_client_files
 from gatewright_gui.session.coding_agents import HostScope, HostStatus, edit_to_install, hosts_beside, new_agent_of
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.exporting import (

@@ -10,8 +10,7 @@ from gatewright.workspace.api import GatewrightError, Policy
 from gatewright_gui.pages.access.rules.reading_row import LABEL, ReadingRow
 from gatewright_gui.pages.access.rules.words_field import WordsField
 from gatewright_gui.pages.page import Page, PageContext
-from gatewright_gui.pages.servers.confine import ConfineBand
-from gatewright_gui.pages.servers.room_pane import RoomDialog
+from gatewright_gui.pages.servers.room_pane import ConfineBand, RoomDialog
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch

@@ -19,7 +19,7 @@ from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.qt.widget.progress_strip import ProgressStrip
-from gatewright_gui.session.catalogs import ClientFile, ClientServer, known_client_files, servers_in
+from gatewright_gui.session.clients import ClientFile, ClientServer, known_client_files, servers_in
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.toolfiles import ToolFileReader, add_tools, defines_tools
 
@@ -104,7 +104,7 @@ class AddDialog(FormDialog):
         if not self._shows_form:
             super().accept()
         elif self.accept_button.isEnabled():
-            self._tasks.start(self._add(), "catalogs.add_tools", replace=True)
+            self._tasks.start(self._add(), "servers.add_tools", replace=True)
 
     def done(self, result: int) -> None:
         """Nothing is read any more."""
@@ -163,7 +163,7 @@ class AddDialog(FormDialog):
             self._path = path
             self._stack.setCurrentWidget(self.form)
             self.strip.start(tr("Reading the file"))
-            self._tasks.start(self._read_tools(text, path), "catalogs.read_tools", replace=True)
+            self._tasks.start(self._read_tools(text, path), "servers.read_tools", replace=True)
         else:
             self._stack.setCurrentWidget(self.list)
             self._show_servers(text, path)
@@ -196,7 +196,7 @@ class AddDialog(FormDialog):
             self.form.show_file(found)
 
     def _stop_reading(self) -> None:
-        self._tasks.cancel("catalogs.read_tools")
+        self._tasks.cancel("servers.read_tools")
         self._reader.end()
         self.strip.stop()
 

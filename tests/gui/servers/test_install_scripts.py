@@ -12,10 +12,10 @@ from PySide6.QtTest import QTest
 from gatewright.adapters.confine import Confiner
 from gatewright_gui.pages.servers.add_dialog import AddDialog
 from gatewright_gui.pages.servers.page import ServersPage
-from gatewright_gui.pages.servers.trust_dialog import TrustDialog
+from gatewright_gui.pages.servers.server_dialogs import TrustDialog
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.catalogs.test_page import POLICY, dialog_of, page_of, press
+from tests.gui.servers.test_page import POLICY, dialog_of, page_of, press, told
 from tests.gui.session.opened import opened_window, settled
 from tests.support.real_servers import put_node
 from tests.support.registry import SERVER_JS, make_wheel, npm_registry
@@ -145,10 +145,10 @@ async def test_install_scripts_are_asked_about_by_name_and_run_only_when_allowed
     await settled(window)
     assert status(page) == ("running" if runs_without else "failed")
     if not runs_without:
-        assert "install scripts" in page.detail.bar.text
-        assert named in page.detail.bar.text
+        assert "install scripts" in told(page)
+        assert named in told(page)
 
-        page.detail.bar.action_button.click()  # try again
+        press(page, "servers.start")
         press(await dialog_of(window, QuestionDialog), "choice-run")
         await settled(window)
         assert status(page) == "running"

@@ -1,4 +1,4 @@
-"""The mode of a catalog on its page: only observed until a moment, and enforced again."""
+"""The mode of a catalog in Servers: only observed until a moment, and enforced again."""
 
 import time
 from collections.abc import AsyncIterator
@@ -13,10 +13,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from gatewright.policy.observe import MOST_OBSERVE_S
-from gatewright_gui.pages.servers import ServersPage
-from gatewright_gui.pages.servers.observe_dialog import FORM, ObserveDialog, moment_words, read_moment
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.pages.servers.server_dialogs import FORM, ObserveDialog, moment_words, read_moment
 from gatewright_gui.window.main_window import MainWindow
+from tests.gui.servers.test_page import can_press, page_of, press, told
 from tests.gui.session.opened import demo, opened_window, settled, until
 
 LEFT, DAY_S = Qt.MouseButton.LeftButton, 86_400.0
@@ -31,14 +30,8 @@ async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
         yield made
 
 
-def page_of(window: MainWindow) -> ServersPage:
-    page = window.shelf.page("servers")
-    assert isinstance(page, ServersPage)
-    return page
-
-
 async def asked(window: MainWindow) -> ObserveDialog:
-    QTest.mouseClick(page_of(window).detail.observe_button, LEFT)
+    press(page_of(window), "servers.observe")
     found: list[ObserveDialog] = []
 
     def is_open() -> bool:
@@ -50,10 +43,9 @@ async def asked(window: MainWindow) -> ObserveDialog:
 
 
 async def test_catalog_is_only_observed_until_a_moment_and_enforced_again(window: MainWindow) -> None:
-    detail, document = page_of(window).detail, window.document
+    page, document = page_of(window), window.document
     assert str(document.workspace.decide(*ROUNDS).effect) == "ask"
     before = document.workspace.text()
-    assert detail.observe_button.text() == "Observe..."
     dialog = await asked(window)
     assert dialog.until.accessibleName() == "Until"
     assert "operator" in dialog.findChild(type(dialog.heading), "observe.agents").text()  # pyright: ignore[reportOptionalMemberAccess]
@@ -65,21 +57,19 @@ async def test_catalog_is_only_observed_until_a_moment_and_enforced_again(window
     assert catalog.observe_until_s is not None
     assert DAY_S - 120 < catalog.observe_until_s - time.time() <= DAY_S
     assert document.undo_stack.undoText() == "observe catalog station"
-    assert "only observed" in page_of(window).model.index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
-    note = detail.header.findChildren(ElidedLabel)[0].text
-    assert note.endswith(f"only observed until {moment_words(catalog.observe_until_s)}")
-    assert detail.observe_button.text() == "Enforce"
+    assert "only observed" in page.detail.state.text
+    assert f"Only observed until {moment_words(catalog.observe_until_s)}" in told(page)
     assert window.observe.isVisible()
     passed = document.workspace.decide(*ROUNDS)
     assert (str(passed.verdict), str(passed.effect)) == ("ask", "allow")
-    QTest.mouseClick(detail.observe_button, LEFT)
+    press(page, "servers.enforce")
     await settled(window)
     assert document.workspace.text() == before
     assert str(document.workspace.decide(*ROUNDS).effect) == "ask"
     assert not window.observe.isVisible()
     window.undo()
     await settled(window)
-    assert detail.observe_button.text() == "Enforce"
+    assert can_press(page, "servers.enforce")
     window.undo()
     await settled(window)
     assert document.workspace.text() == before

@@ -12,10 +12,10 @@ from PySide6.QtTest import QTest
 from gatewright.gate import Status
 from gatewright.policy.document import PlaceUse
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.servers.trust_dialog import TrustDialog
+from gatewright_gui.pages.servers.server_dialogs import TrustDialog
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.adapters.test_wasm_tools import reading
-from tests.gui.catalogs.test_page import dialog_of, page_of, press
+from tests.gui.servers.test_page import can_press, dialog_of, page_of, press, told
 from tests.gui.session.opened import opened_window, settled, until
 
 TOOL = {"name": "{name}", "description": "Reads.", "inputSchema": {"type": "object"}}
@@ -86,7 +86,7 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
 
 def choose(window: MainWindow, catalog: str) -> None:
     page = page_of(window)
-    page.view.setCurrentIndex(page.model.index(page.model.find(catalog), 0))
+    page.choose("catalog", catalog)
 
 
 async def sees(window: MainWindow, catalog: str) -> str:
@@ -104,15 +104,14 @@ def facts(window: MainWindow) -> dict[str, str]:
 async def test_no_catalog_without_a_server_is_said_to_be_connected_or_running(window: MainWindow) -> None:
     states = {row.catalog_id: row.status[0] for row in page_of(window).catalogs.rows}
     assert states == {
-        "module": "a run of its module for each call",
-        "command": "a process for each call",
-        "host": "run by another program",
-        "away": "a request for each call",
+        "module": "on",
+        "command": "on",
+        "host": "run by its program",
+        "away": "on",
     }
     for catalog in states:
         choose(window, catalog)
-        assert page_of(window).detail.run_button.isHidden()
-        assert page_of(window).detail.ask_button.isHidden()
+        assert not any(can_press(page_of(window), f"servers.{verb}") for verb in ("start", "stop", "ask"))
 
 
 async def test_what_the_tools_of_a_command_and_a_module_see_is_shown(window: MainWindow) -> None:
@@ -137,7 +136,7 @@ async def test_places_of_a_module_are_changed_by_hand_and_hold_for_its_calls(win
     await sees(window, "module")
     first = await workspace.call("desk", "read", {})
     assert first.output == "hello"
-    press(page_of(window), "catalogs.sees.places")
+    press(page_of(window), "servers.sees.places")
     dialog = await dialog_of(window, TrustDialog)
     assert dialog.accept_button.text() == "Accept"
     dialog.browser.choose("module", "texts")
@@ -149,7 +148,7 @@ async def test_places_of_a_module_are_changed_by_hand_and_hold_for_its_calls(win
     assert catalog is not None
     assert catalog.places == {"texts": PlaceUse.WRITE}
 
-    press(page_of(window), "catalogs.sees.places")
+    press(page_of(window), "servers.sees.places")
     dialog = await dialog_of(window, TrustDialog)
     dialog.browser.choose("module", "texts")
     dialog.browser.tree.setFocus()
@@ -190,19 +189,19 @@ async def test_what_changes_on_the_disk_is_seen_on_the_page(window: MainWindow) 
     choose(window, "command")
     assert await window.document.reload()
     await until(lambda: page.current is not None and page.current.waiting)
-    assert "+description: Counts what it reads." in page.detail.code.text
-    assert page.detail.model.rows[0].state == "changed, held"
+    assert "+description: Counts what it reads." in page.detail.tools.code.text
+    assert page.detail.tools.model.rows[0].state == "changed, to accept"
 
     (folder / "tool.wasm").write_bytes(reading("other"))
     choose(window, "module")
     page.page_shown()
     assert page.current is not None
     assert page.current.status[0] == "not trusted"
-    assert page.detail.trust_button.isVisible()
+    assert can_press(page, "servers.trust")
 
     (folder / "away.json").unlink()
     assert await window.document.reload()
     choose(window, "away")
     assert page.current is not None
-    assert page.current.status[0] == "its tools cannot be read"
-    assert "away.json of catalog away is missing" in page.detail.bar.text
+    assert page.current.status[0] == "cannot be read"
+    assert "away.json of catalog away is missing" in told(page)

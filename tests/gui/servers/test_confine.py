@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from gatewright_gui.pages.servers.confine import ConfineBand, UnconfineDialog
+from gatewright_gui.pages.servers.room_pane import ConfineBand, UnconfineDialog
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.catalogs.test_page import dialog_of, page_of, press
+from tests.gui.servers.test_page import dialog_of, page_of, press
 from tests.gui.session.opened import Said, opened_window, settled
 
 POLICY = """\
@@ -59,7 +59,7 @@ async def band_of(window: MainWindow, catalog_id: str | None) -> ConfineBand:
         bands = window.shelf.page("settings").findChildren(ConfineBand)
     else:
         page = page_of(window)
-        page.view.setCurrentIndex(page.model.index(page.model.find(catalog_id), 0))
+        page.choose("catalog", catalog_id)
         QTest.mouseClick(page.detail.part.button("sees"), Qt.MouseButton.LeftButton)
         bands = page.findChildren(ConfineBand)
     (band,) = bands
@@ -119,7 +119,7 @@ async def test_what_is_no_process_here_has_nothing_to_confine(window: MainWindow
 
 async def test_question_that_is_open_ends_with_its_workspace(window: MainWindow, tmp_path: Path) -> None:
     band = await band_of(window, "files")
-    press(band, "catalogs.sees.confine.free")
+    press(band, "servers.sees.confine.free")
     dialog = await dialog_of(window, UnconfineDialog)
     dialog.box.setChecked(True)
     other = tmp_path / "other" / "policy.toml"

@@ -14,12 +14,12 @@ from PySide6.QtTest import QTest
 from gatewright.gate import Status
 from gatewright.policy.document import CatalogType
 from gatewright_gui.pages.servers.add_dialog import LARGE, AddDialog
-from gatewright_gui.pages.servers.tool_table import TOOL
-from gatewright_gui.pages.servers.trust_dialog import TrustDialog
+from gatewright_gui.pages.servers.server_dialogs import TrustDialog
+from gatewright_gui.pages.servers.tools import TOOL
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.adapters.test_openapi import document
 from tests.engine.builtins.webbench import Site, answer, started
-from tests.gui.catalogs.test_page import dialog_of, page_of, press
+from tests.gui.servers.test_page import dialog_of, page_of, press
 from tests.gui.session.opened import opened_window, settled, until
 
 POLICY = """gatewright = 1
@@ -61,7 +61,7 @@ def written(path: Path, value: object) -> Path:
 
 
 async def add_dialog(window: MainWindow) -> AddDialog:
-    press(page_of(window), "catalogs.add")
+    press(page_of(window), "servers.add")
     return await dialog_of(window, AddDialog)
 
 
@@ -127,8 +127,8 @@ async def test_document_is_looked_at_chosen_trusted_accepted_and_called(
 
     page = page_of(window)
     assert page.current is not None
-    assert (page.current.catalog_id, page.current.status[0]) == ("shop", "a request for each call")
-    press(page, "catalogs.accept")
+    assert (page.current.catalog_id, page.current.status[0]) == ("shop", "on")
+    press(page, "servers.accept")
     await settled(window)
     workspace = window.document.workspace
     outcome = await workspace.call("desk", "pets", {"operation": "list"})
@@ -147,7 +147,7 @@ async def test_document_that_changed_is_read_again_and_what_changed_is_held_with
     press(await add_file(window, path), "catalog_add.accept")
     await trusted(window)
     page = page_of(window)
-    press(page, "catalogs.accept")
+    press(page, "servers.accept")
     await settled(window)
     changed = document()
     changed["paths"]["/pets"]["delete"] = {"tags": ["Pets"], "summary": "All gone", "responses": {}}
@@ -156,12 +156,12 @@ async def test_document_that_changed_is_read_again_and_what_changed_is_held_with
     assert dialog.form.catalog_id.text() == "example"
     assert "Reads the document of catalog example again" in dialog.form.summary.text()
     press(dialog, "catalog_add.accept")
-    await until(lambda: page.detail.model.ticked_count == 2)
+    await until(lambda: page.detail.tools.model.ticked_count == 2)
     await settled(window)
-    lines = {line.name: line.state for line in page.detail.model.rows}
-    assert lines == {"news": "new, held", "pets": "changed, held"}
-    page.detail.view.setCurrentIndex(page.detail.model.index([*lines].index("pets"), TOOL))
-    assert '"description": "All gone"' in page.detail.code.text
+    lines = {line.name: line.state for line in page.detail.tools.model.rows}
+    assert lines == {"news": "new, to accept", "pets": "changed, to accept"}
+    page.detail.tools.view.setCurrentIndex(page.detail.tools.model.index([*lines].index("pets"), TOOL))
+    assert '"description": "All gone"' in page.detail.tools.code.text
     assert [catalog.catalog_id for catalog in window.document.policy.catalogs] == ["example"]
 
 
@@ -190,7 +190,7 @@ async def test_manifest_in_the_folder_becomes_tools_of_a_process_where_it_lies(w
     (catalog,) = window.document.policy.catalogs
     assert (catalog.catalog_id, catalog.manifest, catalog.args) == ("counting", "count.json", ("./count.py",))
     page = page_of(window)
-    assert (page.detail.model.rows[0].name, page.detail.model.rows[0].state) == ("count", "new, held")
+    assert (page.detail.tools.model.rows[0].name, page.detail.tools.model.rows[0].state) == ("count", "new, to accept")
 
 
 async def test_manifest_elsewhere_is_copied_and_a_module_runs_it(window: MainWindow, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The coding agents on this machine, on the page of catalogs: gated, looked at, and ungated again."""
+"""The coding agents on this machine, in the place Servers: gated, looked at, and ungated again."""
 
 import json
 from collections.abc import AsyncGenerator, Callable
@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QApplication
 
 from gatewright.workspace.api import HostLevel
 from gatewright_gui.pages.home import HomePage
-from gatewright_gui.pages.servers import ServersPage
-from gatewright_gui.pages.servers.agent_dialog import CodingAgentDialog
-from gatewright_gui.pages.servers.coding_agents_pane import GATE, NAME, CodingAgentsPane
+from gatewright_gui.pages.servers.gate_dialogs import CodingAgentDialog
+from gatewright_gui.pages.servers.rows import DOES, NAME, STATE
 from gatewright_gui.session.coding_agents import LOOK_MS
 from gatewright_gui.window.main_window import MainWindow
+from tests.gui.servers.test_page import can_press, page_of, press, told
 from tests.gui.session.opened import opened_window, until
 
 SETTINGS = '{\n  // mine\n  "model": "opus"\n}\n'
@@ -34,22 +34,28 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
     (folder / "policy.toml").write_text(POLICY, "utf-8")
     async with opened_window(folder / "policy.toml", tmp_path) as made:
         made.show_page("servers")
-        await until(lambda: pane_of(made).isVisible())
+        await until(lambda: choose(made))
         yield made
 
 
-def pane_of(window: MainWindow) -> CodingAgentsPane:
-    page = window.shelf.page("servers")
-    assert isinstance(page, ServersPage)
-    return page.coding_agents
+def choose(window: MainWindow) -> bool:
+    """Choose Claude Code, once it is found."""
+    page = page_of(window)
+    page.choose("host", "claude-code")
+    return page.current_host is not None
+
+
+def cell(window: MainWindow, column: int, role: int = Qt.ItemDataRole.DisplayRole) -> str:
+    model = page_of(window).model
+    return str(model.index(model.find(("host", "claude-code")), column).data(role))
+
+
+def has_gate(window: MainWindow) -> bool:
+    return can_press(page_of(window), "servers.ungate")
 
 
 def settings(window: MainWindow) -> Path:
     return window.document.workspace.folder.parent / "home" / ".claude" / "settings.json"
-
-
-def press(button: QPushButton) -> None:
-    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
 def dialog() -> CodingAgentDialog | None:
@@ -58,45 +64,42 @@ def dialog() -> CodingAgentDialog | None:
 
 
 async def put_gate(window: MainWindow) -> None:
-    press(pane_of(window).install_button)
+    press(page_of(window), "servers.gate")
     await until(lambda: dialog() is not None)
     shown = dialog()
     assert shown is not None
-    press(shown.accept_button)
-    await until(pane_of(window).remove_button.isEnabled)
+    press(shown, "hook.accept")
+    await until(lambda: has_gate(window))
 
 
 async def test_coding_agent_without_a_gate_is_named_with_what_that_means(window: MainWindow) -> None:
-    pane = pane_of(window)
-    assert [str(pane.model.index(0, column).data()) for column in (NAME, GATE)] == [
-        "Claude Code",
-        "no gate",
-    ]
-    facts = [fact.sentence for fact in pane.facts.rows]
-    assert facts[0] == "now its calls pass this policy by: they run with your rights, and no log here has them"
-    assert "even a gate cannot stop this: `claude --bare` skips every hook that is not managed" in facts
-    assert "with a gate this policy decides each call, and the log keeps it" in facts
-    assert "allowed commands run confined: they see files by their levels" in facts
+    assert [cell(window, column) for column in (NAME, STATE, DOES)] == ["Claude Code", "not gated", "all that you can"]
+    page = page_of(window)
+    facts = [fact.text for fact in page.detail.facts.rows]
+    assert facts[1] == "Now its calls pass this policy by: they run with your rights, and no log here has them."
+    assert "Even a gate cannot stop this: `claude --bare` skips every hook that is not managed." in facts
+    assert "With a gate this policy decides each call, and the log keeps it." in facts
+    assert "Allowed commands run confined: they see files by their levels." in facts
     assert not any("pass nobody" in fact for fact in facts)
-    assert pane.facts_view.wordWrap()
-    assert pane.header.accessibleName() == "Coding agents"
-    assert not pane.remove_button.isEnabled()
+    assert page.detail.facts_view.wordWrap()
+    assert page.detail.header.accessibleName() == "Claude Code"
+    assert not has_gate(window)
 
 
 async def test_gate_is_put_before_a_coding_agent_after_its_difference_was_shown(window: MainWindow) -> None:
-    press(pane_of(window).install_button)
+    press(page_of(window), "servers.gate")
     await until(lambda: dialog() is not None)
     shown = dialog()
     assert shown is not None
     assert "hook_client.py" in shown.difference.text
     assert settings(window).read_text("utf-8") == SETTINGS
-    press(shown.accept_button)
+    press(shown, "hook.accept")
     await until(lambda: settings(window).read_text("utf-8") != SETTINGS)
     text = settings(window).read_text("utf-8")
     assert "// mine" in text
     assert "PreToolUse" in json.loads(text.replace("// mine", ""))["hooks"]
-    await until(pane_of(window).remove_button.isEnabled)
-    current = pane_of(window).current
+    await until(lambda: has_gate(window))
+    current = page_of(window).current_host
     assert current is not None
     assert current.agent_id == "claude"
     assert "claude" in window.document.policy.agents
@@ -113,27 +116,25 @@ async def test_agent_that_a_gate_adds_to_the_policy_is_no_change_from_outside(wi
 
 async def test_gate_that_is_removed_leaves_the_file_as_it_was(window: MainWindow) -> None:
     await put_gate(window)
-    press(pane_of(window).remove_button)
+    press(page_of(window), "servers.ungate")
     await until(lambda: QApplication.activeModalWidget() is not None)
     question = QApplication.activeModalWidget()
     assert question is not None
-    button = question.findChild(QPushButton, "choice-remove")
-    assert button is not None
-    press(button)
+    press(question, "choice-remove")
     await until(lambda: settings(window).read_text("utf-8") == SETTINGS)
-    await until(lambda: not pane_of(window).remove_button.isEnabled())
+    await until(lambda: not has_gate(window))
 
 
 async def test_hook_that_somebody_takes_out_is_red_within_a_second(window: MainWindow) -> None:
     await put_gate(window)
-    current = pane_of(window).current
+    current = page_of(window).current_host
     assert current is not None
     settings(window).write_text(SETTINGS, "utf-8")
-    await until(lambda: any("our entry is gone" in str(fact.sentence) for fact in pane_of(window).facts.rows))
-    current = pane_of(window).current
+    await until(lambda: "ur entry is gone" in told(page_of(window)))
+    current = page_of(window).current_host
     assert current is not None
     assert current.level is HostLevel.RED
-    assert pane_of(window).facts.rows[0].level is HostLevel.RED
+    assert cell(window, STATE) == "its gate does not hold"
 
 
 def _take_out(file: Path) -> None:
@@ -153,16 +154,16 @@ async def test_gate_that_somebody_gets_round_is_red_while_the_window_is_open_and
     window: MainWindow, change: Callable[[Path], None]
 ) -> None:
     await put_gate(window)
-    pane, kept = pane_of(window), settings(window).read_text("utf-8")
+    page, kept = page_of(window), settings(window).read_text("utf-8")
 
     def level() -> HostLevel | None:
-        return None if pane.current is None else pane.current.level
+        return None if page.current_host is None else page.current_host.level
 
     await until(lambda: level() is HostLevel.AMBER)
     change(settings(window))
     await until(lambda: level() is HostLevel.RED)
     assert LOOK_MS <= 500
-    assert str(pane.model.index(0, NAME).data(Qt.ItemDataRole.AccessibleTextRole)) == "Claude Code: not safe"
+    assert "Claude Code, its gate does not hold" in cell(window, NAME, Qt.ItemDataRole.AccessibleTextRole)
     settings(window).write_text(kept, "utf-8")
     await until(lambda: level() is HostLevel.AMBER)
 
@@ -179,7 +180,7 @@ async def test_home_names_who_is_not_gated_and_whose_gate_does_not_hold(window: 
     window.show_page("home")
     await until(lambda: page.notices.unsafe.text() == "The gate before Claude Code does not hold")
     assert page.notices.ungated.isHidden()
-    press(page.notices.unsafe)
+    QTest.mouseClick(page.notices.unsafe, Qt.MouseButton.LeftButton)
     assert window.shelf.current_key == "servers"
 
 
@@ -189,15 +190,14 @@ async def test_gate_of_a_projects_own_policy_goes_into_the_project(window: MainW
     (project / ".gatewright-policy" / "policy.toml").write_text(POLICY, "utf-8")
     assert await window.document.open(project / ".gatewright-policy" / "policy.toml")
     window.show_page("servers")
-    pane = pane_of(window)
-    await until(lambda: pane.current is not None)
-    press(pane.install_button)
+    await until(lambda: choose(window))
+    press(page_of(window), "servers.gate")
     await until(lambda: dialog() is not None)
     shown = dialog()
     assert shown is not None
     shown.scope.setCurrentIndex(shown.scope.findData("project"))
     assert shown.place.text() == str(project / ".claude" / "settings.local.json")
-    press(shown.accept_button)
-    await until(pane.remove_button.isEnabled)
+    press(shown, "hook.accept")
+    await until(lambda: has_gate(window))
     assert (project / ".claude" / "settings.local.json").is_file()
     assert window.document.policy.agents["claude"].description == "Claude Code, in shop"

@@ -17,9 +17,9 @@ from gatewright_gui.pages.policy_file.problems import ProblemsPage
 from gatewright_gui.pages.servers.room_browser import RoomBrowser
 from gatewright_gui.pages.servers.room_pane import RoomDialog
 from gatewright_gui.pages.servers.room_tree import FILES, NAME, SEES
-from gatewright_gui.pages.servers.trust_dialog import TrustDialog
+from gatewright_gui.pages.servers.server_dialogs import TrustDialog
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.catalogs.test_page import dialog_of, page_of, press
+from tests.gui.servers.test_page import dialog_of, page_of, press, told
 from tests.gui.session.opened import Said, agents_pane, opened_window, settled, until
 
 POLICY = """\
@@ -81,7 +81,7 @@ async def window(folder: Path, tmp_path: Path) -> AsyncGenerator[MainWindow]:
 
 async def browser_of(window: MainWindow, catalog_id: str = "files") -> RoomBrowser:
     page = page_of(window)
-    page.view.setCurrentIndex(page.model.index(page.model.find(catalog_id), 0))
+    page.choose("catalog", catalog_id)
     QTest.mouseClick(page.detail.part.button("sees"), Qt.MouseButton.LeftButton)
     await settled(window)
     return page.detail.sees.browser
@@ -101,7 +101,7 @@ def drawn(browser: RoomBrowser, parent: QModelIndex | None = None, depth: int = 
 
 
 async def trust_dialog(window: MainWindow) -> TrustDialog:
-    press(page_of(window), "catalogs.trust")
+    press(page_of(window), "servers.trust")
     dialog = await dialog_of(window, TrustDialog)
     await settled_but_dialog(window)
     return dialog
@@ -109,7 +109,7 @@ async def trust_dialog(window: MainWindow) -> TrustDialog:
 
 async def settled_but_dialog(window: MainWindow) -> None:
     """Until nothing is read or counted; the question itself waits for its answer."""
-    await until(lambda: not set(window.tasks.names) - {"catalogs"})
+    await until(lambda: not set(window.tasks.names) - {"servers"})
 
 
 def choose_place(browser: RoomBrowser, name: str) -> None:
@@ -301,14 +301,12 @@ async def test_a_server_whose_places_nobody_accepted_is_asked_about_with_what_it
         window.show_page("servers")
         await settled(window)
         page = page_of(window)
-        bar = page.detail.bar
-        assert bar.isVisible()
         if is_trusted:
-            assert "which folders" in bar.text
+            assert "which folders" in told(page)
             row = page.current
             assert row is not None
-            assert row.status[0] == "held: places not accepted"
-        QTest.mouseClick(bar.action_button, Qt.MouseButton.LeftButton)
+            assert row.status[0] == "off: needs folders"
+        press(page, "servers.places" if is_trusted else "servers.trust")
         dialog = await dialog_of(window, TrustDialog)
         await settled_but_dialog(window)
         assert set(dialog.places["files"]) == {"./lib", "notes"}

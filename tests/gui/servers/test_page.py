@@ -1,4 +1,4 @@
-"""The page of catalogs with real MCP servers: added, trusted, started, accepted, taken to a client."""
+"""The place Servers with real MCP servers: added, trusted, started, accepted, taken to a client."""
 
 import json
 import sys
@@ -17,11 +17,10 @@ from gatewright.policy import policyedit
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.edit import CatalogChange, Edit
 from gatewright_gui.pages.servers import ServersPage
-from gatewright_gui.pages.servers.accept_dialog import AcceptDialog
 from gatewright_gui.pages.servers.add_dialog import AddDialog
-from gatewright_gui.pages.servers.client_dialog import ClientDialog
-from gatewright_gui.pages.servers.tool_table import STATE, TIER, TOOL, WHY
-from gatewright_gui.pages.servers.trust_dialog import TrustDialog
+from gatewright_gui.pages.servers.gate_dialogs import ClientDialog
+from gatewright_gui.pages.servers.server_dialogs import TrustDialog
+from gatewright_gui.pages.servers.tools import DOES, STATE, TIER, TOOL, WHY, AcceptDialog
 from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.session.verbs import catalogs as verbs
@@ -76,9 +75,19 @@ def press(where: QWidget, name: str) -> None:
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
+def told(page: ServersPage) -> str:
+    """All facts of the chosen row."""
+    return "\n".join(fact.text for fact in page.detail.facts.rows)
+
+
+def can_press(page: ServersPage, name: str) -> bool:
+    button = page.findChild(QPushButton, name)
+    return button is not None and button.isVisible() and button.isEnabled()
+
+
 async def add_good(window: MainWindow, path: Path) -> ServersPage:
     page = page_of(window)
-    press(page, "catalogs.add")
+    press(page, "servers.add")
     dialog = await dialog_of(window, AddDialog)
     dialog.read_file(path)
     assert [server.server_id for server in dialog.chosen] == ["good"]
@@ -89,7 +98,7 @@ async def add_good(window: MainWindow, path: Path) -> ServersPage:
 
 
 async def trust(window: MainWindow, page: ServersPage) -> str:
-    press(page, "catalogs.trust")
+    press(page, "servers.trust")
     dialog = await dialog_of(window, TrustDialog)
     words = dialog.code.text
     press(dialog, "trust.accept")
@@ -133,13 +142,13 @@ async def test_server_of_a_client_is_trusted_started_and_accepted_and_then_agent
     assert window.document.workspace.server_digest("good") in words
     row = page.current
     assert row is not None
-    assert (row.status[0], len(row.waiting)) == ("running", len(page.detail.model.rows))
+    assert (row.status[0], len(row.waiting)) == ("running", len(page.detail.tools.model.rows))
     assert page.header.accessibleName()
 
-    index = page.detail.model.index(0, 0)
-    assert page.detail.model.setData(index, Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
-    left_out = page.detail.model.rows[0].name
-    press(page, "catalogs.accept")
+    index = page.detail.tools.model.index(0, 0)
+    assert page.detail.tools.model.setData(index, Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
+    left_out = page.detail.tools.model.rows[0].name
+    press(page, "servers.accept")
     await settled(window)
     row = page.current
     assert row is not None
@@ -148,9 +157,9 @@ async def test_server_of_a_client_is_trusted_started_and_accepted_and_then_agent
     assert not facts["add"].held
     assert facts[left_out].held
 
-    press(page, "catalogs.run")
+    press(page, "servers.stop")
     await settled(window)
-    await until(lambda: page.current is not None and page.current.status[0] == "stopped")
+    await until(lambda: page.current is not None and page.current.status[0] == "starts when called")
 
 
 async def test_all_servers_of_a_client_are_trusted_by_one_dialog_and_their_tools_accepted_by_another(
@@ -170,7 +179,7 @@ async def test_all_servers_of_a_client_are_trusted_by_one_dialog_and_their_tools
     broken = {"command": "no-such-server-anywhere", "args": ["with two words"]}
     path.write_text(json.dumps({"mcpServers": {**servers, "broken": broken}}), encoding="utf-8")
     page = page_of(window)
-    press(page, "catalogs.add")
+    press(page, "servers.add")
     dialog = await dialog_of(window, AddDialog)
     dialog.read_file(path)
     press(dialog, "catalog_add.accept")
@@ -186,19 +195,19 @@ async def test_all_servers_of_a_client_are_trusted_by_one_dialog_and_their_tools
     await settled(window)
     assert not log.exists()
 
-    press(page, "catalogs.next")
+    press(page, "servers.next")
     press(await dialog_of(window, TrustDialog), "trust.accept")
     await settled(window)
     assert log.read_text(encoding="utf-8").startswith("GOOD_KEY secret-first")
     assert [row.status[0] for row in page.catalogs.rows] == ["running", "running", "failed"]
 
-    button = page.findChild(QPushButton, "catalogs.next")
+    button = page.findChild(QPushButton, "servers.next")
     assert button is not None
     assert button.text() == "Accept 18 tools..."
-    press(page, "catalogs.next")
+    press(page, "servers.next")
     accepting = await dialog_of(window, AcceptDialog)
     index = accepting.model.index(0, 0)
-    assert [accepting.model.index(0, column).data() for column in range(3)] == ["echo", "first", "read-only"]
+    assert [accepting.model.index(0, column).data() for column in range(4)] == ["echo", "reads", "first", "read-only"]
     assert accepting.model.setData(index, Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
     press(accepting, "accept.accept")
     await settled(window)
@@ -213,13 +222,13 @@ async def test_tool_of_a_server_is_tried_in_the_console_as_an_agent_that_has_it(
     monkeypatch.setenv("GOOD_KEY", "very-secret")
     page = await add_good(window, config(tmp_path))
     await trust(window, page)
-    press(page, "catalogs.accept")
+    press(page, "servers.accept")
     await settled(window)
     window.selection.choose_agent("desk")
-    names = [line.name for line in page.detail.model.rows]
-    page.detail.view.setCurrentIndex(page.detail.model.index(names.index("add"), 0))
-    assert page.detail.tool_header.title == "add"
-    press(page, "catalogs.try")
+    names = [line.name for line in page.detail.tools.model.rows]
+    page.detail.tools.view.setCurrentIndex(page.detail.tools.model.index(names.index("add"), 0))
+    assert page.detail.tools.header.title == "add"
+    press(page, "servers.try")
     await settled(window)
     console = window.shelf.page("try")
     assert isinstance(console, TrialPage)
@@ -241,11 +250,17 @@ async def test_tools_of_a_manifest_are_listed_and_tried_too(window: MainWindow) 
     assert await window.document.reload()
     await settled(window)
     page = page_of(window)
-    assert [(line.name, line.state) for line in page.detail.model.rows] == [("post", "listed")]
-    assert json.loads(page.detail.code.text) == tools[0]
-    view = page.detail.view
-    assert [view.isColumnHidden(column) for column in (TOOL, STATE, TIER, WHY)] == [False, False, True, True]
-    press(page, "catalogs.try")
+    assert [(line.name, line.state) for line in page.detail.tools.model.rows] == [("post", "")]
+    assert json.loads(page.detail.tools.code.text) == tools[0]
+    view = page.detail.tools.view
+    assert [view.isColumnHidden(column) for column in (TOOL, DOES, STATE, TIER, WHY)] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    press(page, "servers.try")
     await settled(window)
     console = window.shelf.page("try")
     assert isinstance(console, TrialPage)
@@ -279,31 +294,31 @@ async def test_changed_tool_is_held_with_its_difference_until_it_is_accepted(
     path.write_text(json.dumps({"mcpServers": {"good": entry}}), encoding="utf-8")
     page = await add_good(window, path)
     await trust(window, page)
-    press(page, "catalogs.accept")
+    press(page, "servers.accept")
     await settled(window)
     assert {tool.name: tool.held for tool in window.document.catalog if tool.origin == "good"} == {"note": ""}
 
     words.write_text("Keeps a note, and more.", encoding="utf-8")
-    press(page, "catalogs.run")
-    await until(lambda: page.current is not None and page.current.status[0] == "stopped")
+    press(page, "servers.stop")
+    await until(lambda: page.current is not None and page.current.status[0] == "starts when called")
     await settled(window)
-    press(page, "catalogs.run")
+    press(page, "servers.start")
     await settled(window)
-    assert [(line.name, line.state) for line in page.detail.model.rows] == [
-        ("extra", "new, held"),
-        ("note", "changed, held"),
+    assert [(line.name, line.state) for line in page.detail.tools.model.rows] == [
+        ("extra", "new, to accept"),
+        ("note", "changed, to accept"),
     ]
-    page.detail.view.setCurrentIndex(page.detail.model.index(1, 0))
-    assert "-description: Keeps a note." in page.detail.code.text
-    assert "+description: Keeps a note, and more." in page.detail.code.text
+    page.detail.tools.view.setCurrentIndex(page.detail.tools.model.index(1, 0))
+    assert "-description: Keeps a note." in page.detail.tools.code.text
+    assert "+description: Keeps a note, and more." in page.detail.tools.code.text
     held = {tool.name: bool(tool.held) for tool in window.document.catalog if tool.origin == "good"}
     assert held == {"note": True, "extra": True}
 
-    tier = page.detail.tier
+    tier = page.detail.tools.tier
     tier.setCurrentIndex(tier.findText("all read-only"))
-    press(page, "catalogs.accept")
+    press(page, "servers.accept")
     await settled(window)
-    assert [(line.state, line.tier) for line in page.detail.model.rows] == [("accepted", "read-only")] * 2
+    assert [(line.state, line.tier) for line in page.detail.tools.model.rows] == [("accepted", "read-only")] * 2
 
 
 async def test_failed_server_says_why_and_what_to_do(window: MainWindow, tmp_path: Path) -> None:
@@ -312,24 +327,23 @@ async def test_failed_server_says_why_and_what_to_do(window: MainWindow, tmp_pat
     page = await add_good(window, path)
     await trust(window, page)
     await until(lambda: page.current is not None and page.current.status[0] == "failed")
-    assert page.detail.bar.isVisible()
-    assert "no-such-server-anywhere" in page.detail.bar.text
-    assert page.detail.bar.action_button.text() == "Try again"
-
-    page.detail.bar.close_button.click()
-    page.page_shown()
-    assert not page.detail.bar.isVisible()
-    page.detail.bar.action_button.click()
+    failed = next(fact for fact in page.detail.facts.rows if fact.role == "deny")
+    assert "no-such-server-anywhere" in failed.text
+    assert "so its risk is unknown too" in told(page)
+    button = page.findChild(QPushButton, "servers.start")
+    assert button is not None
+    assert button.text() == "Try again"
+    press(page, "servers.start")
     await settled(window)
     await until(lambda: page.current is not None and page.current.status[0] == "failed")
-    assert page.detail.bar.isVisible()
+    assert failed in page.detail.facts.rows
 
 
 async def test_what_was_changed_while_the_question_was_open_is_not_what_was_agreed_to(
     window: MainWindow, tmp_path: Path
 ) -> None:
     page, document = await add_good(window, config(tmp_path)), window.document
-    for name, accept in (("catalogs.trust", "trust.accept"), ("catalogs.remove", "choice-remove")):
+    for name, accept in (("servers.trust", "trust.accept"), ("servers.remove", "choice-remove")):
         press(page, name)
         dialog = await dialog_of(window, TrustDialog if accept.startswith("trust") else QuestionDialog)
         (before,) = document.policy.catalogs
@@ -382,7 +396,7 @@ async def test_configuration_goes_back_to_the_client_after_its_difference_was_sh
     config(tmp_path).rename(path)
     before = path.read_text(encoding="utf-8")
     page, said = await add_good(window, path), Said(window.document)
-    press(page, "catalogs.client")
+    press(page, "servers.client")
     dialog = await dialog_of(window, ClientDialog)
     combo = dialog.findChild(QComboBox, "client.file")
     assert combo is not None
@@ -417,7 +431,7 @@ async def test_configuration_goes_back_to_the_client_after_its_difference_was_sh
 
 async def test_catalog_is_removed_after_a_question_and_undo_brings_it_back(window: MainWindow, tmp_path: Path) -> None:
     page = await add_good(window, config(tmp_path))
-    press(page, "catalogs.remove")
+    press(page, "servers.remove")
     press(await dialog_of(window, QDialog), "choice-remove")
     await settled(window)
     assert window.document.policy.catalogs == ()
@@ -475,7 +489,7 @@ async def test_server_that_an_edit_ends_is_told(
     monkeypatch.setenv("GOOD_KEY", "very-secret")
     (tmp_path / "desk" / "notes").mkdir()
     page = await add_good(window, config(tmp_path))
-    press(page, "catalogs.trust")
+    press(page, "servers.trust")
     dialog = await dialog_of(window, TrustDialog)
     dialog.add_place("good", "./notes")
     press(dialog, "trust.accept")
@@ -487,5 +501,5 @@ async def test_server_that_an_edit_ends_is_told(
     said = Said(window.document)
     window.document.push(lambda policy, _: policyedit.set_places(policy, "good", {}))
     await until(lambda: any("`good` was ended" in message.text for message in said.messages))
-    await until(lambda: page.current is not None and page.current.status[0] == "stopped")
+    await until(lambda: page.current is not None and page.current.status[0] == "starts when called")
     assert "starts anew with the next call" in said.last

@@ -1,4 +1,4 @@
-"""Scenes of the page Catalogs: a server is added, trusted, accepted, and taken back."""
+"""Scenes of the place Servers: a server is added, trusted, accepted, and taken back."""
 
 import os
 import shlex
@@ -11,7 +11,7 @@ from gatewright_gui.app.driver import CTRL
 from gatewright_gui.app.scenes.player import Tour, column
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.session.calls import shown_tools
-from gatewright_gui.session.catalogs import gateway_command
+from gatewright_gui.session.clients import gateway_command
 from gatewright_gui.session.opening import POLICY_NAME, Opener
 
 SERVED = """\
@@ -29,7 +29,7 @@ base_path = "."
 """The policy of the server that the tour adds."""
 
 
-def catalogs(tour: Tour) -> None:
+def servers(tour: Tour) -> None:
     """A server is added by its command, trusted, and its tools accepted: the gateway itself, before another policy."""
     with tempfile.TemporaryDirectory(prefix="gatewright-tour-") as folder:
         served = Path(folder) / POLICY_NAME
@@ -38,9 +38,7 @@ def catalogs(tour: Tour) -> None:
             offered = sorted(tool.name for tool in shown_tools(other, "guest"))
         before = tour.document.undo_stack.index()
         tour.go_to("servers")
-        tour.click(
-            "catalogs.add" if tour.has("catalogs.add") else tour.find("catalogs.empty", EmptyState).action_button
-        )
+        tour.click("servers.add" if tour.has("servers.add") else tour.find("servers.empty", EmptyState).action_button)
         command = shlex.join([*gateway_command(), "serve", folder, "--agent", "guest"])
         tour.until(lambda: tour.has("catalog_add.text"), "the dialog")
         tour.type_over(f"GATEWRIGHT_KEYS= {command}", "catalog_add.text")
@@ -50,9 +48,9 @@ def catalogs(tour: Tour) -> None:
         row = tour.document.policy.catalogs[-1]
         tour.check("only the name of the variable is taken", row.env, ("GATEWRIGHT_KEYS",))
         workspace = tour.document.workspace
-        tour.check("nothing was started", row.catalog_id in workspace.servers.states and not tour.has("catalogs.ask"))
+        tour.check("nothing was started", row.catalog_id in workspace.servers.states and not tour.has("servers.ask"))
         tour.show("catalog", f"`{row.catalog_id}` is added, and not trusted")
-        tour.click("catalogs.trust")
+        tour.click("servers.trust")
         tour.until(lambda: tour.has("trust.definition"), "the question")
         asked = tour.text_of("trust.definition")
         tour.check("the question has the whole command", all(word in asked for word in (row.command or "", *row.args)))
@@ -66,18 +64,18 @@ def catalogs(tour: Tour) -> None:
         tour.check("it gets the folder that it is given", places, {os.path.realpath(folder): "write"})
         if workspace.why_not_confined():
             _unconfine(tour)
-        tools = tour.model_of("catalogs.tools")
-        tour.until(lambda: tour.has("catalogs.ask") and tools.rowCount(), "the tools of the server")
+        tools = tour.model_of("servers.tools")
+        tour.until(lambda: tour.has("servers.ask") and tools.rowCount(), "the tools of the server")
         listed = sorted(map(str, column(tools)))
         tour.check("the server lists what its policy shows", listed, offered)
-        if tour.has("catalogs.accept"):  # what was accepted once, is
-            tour.click("catalogs.accept")
-            tour.until(lambda: not tour.has("catalogs.accept"), "the tools to be accepted")
+        if tour.has("servers.accept"):  # what was accepted once, is
+            tour.click("servers.accept")
+            tour.until(lambda: not tour.has("servers.accept"), "the tools to be accepted")
         held = [tool.name for tool in tour.document.catalog if tool.origin == row.catalog_id and tool.held]
         tour.check("no tool of it is held any more", held, [])
         tour.show("accept", f"`{row.catalog_id}` offers {', '.join(listed)}; accepted, so that agents can have it")
-        tour.click("catalogs.run")
-        tour.until(lambda: not tour.has("catalogs.ask"), "the server to stop")
+        tour.click("servers.stop")
+        tour.until(lambda: not tour.has("servers.ask"), "the server to stop")
         while tour.document.undo_stack.index() > before:
             tour.key(Qt.Key.Key_Z, CTRL)
         ids = {one.catalog_id for one in tour.document.policy.catalogs}
@@ -86,15 +84,15 @@ def catalogs(tour: Tour) -> None:
 
 def _unconfine(tour: Tour) -> None:
     """On a system that confines nothing the server is not started until somebody lets it do all that they may."""
-    tour.choose("catalogs.part", "sees")
-    tour.until(lambda: tour.has("catalogs.sees.confine.free"), "how it is confined")
+    tour.choose("servers.part", "sees")
+    tour.until(lambda: tour.has("servers.sees.confine.free"), "how it is confined")
     tour.show("confine", "nothing can be confined on this system, so that the server is not started")
-    tour.click("catalogs.sees.confine.free")
+    tour.click("servers.sees.confine.free")
     tour.until(lambda: tour.has("unconfine.agree"), "what that gives away")
     tour.click("unconfine.agree")
     tour.click("unconfine.accept")
-    tour.until(lambda: tour.has("catalogs.trust"), "the question about the server as it is now")
-    tour.click("catalogs.trust")
+    tour.until(lambda: tour.has("servers.trust"), "the question about the server as it is now")
+    tour.click("servers.trust")
     tour.until(lambda: tour.has("trust.accept"), "the question")
     tour.click("trust.accept")
-    tour.choose("catalogs.part", "tools")
+    tour.choose("servers.part", "tools")
