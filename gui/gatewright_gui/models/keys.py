@@ -152,6 +152,14 @@ PARTS = (
         ),
     ),
     KeyPart(
+        mark("Servers"),
+        ("servers",),
+        (
+            KeyRow("Enter", mark("trusts a server, puts a gate before a coding agent or client, shows its calls")),
+            KeyRow("Del", mark("removes a server, or the gate before a coding agent")),
+        ),
+    ),
+    KeyPart(
         mark("Policy file, Text"),
         ("text",),
         (

@@ -131,7 +131,7 @@ class Catalogs(QObject):
         super().__init__(parent)
         self._document, self._tasks = document, tasks
         self._waiting: dict[str, tuple[Pin, bool, tuple[Waiting, ...]]] = {}
-        """What was worked out for a pin, which takes a millisecond for each tool that waits."""
+        """Results by pin: each tool that waits takes a millisecond."""
         self._pins: tuple[object, ...] = ()
         self._leave: Callable[[], None] = _nothing
         self._told.connect(self._look)
@@ -311,4 +311,4 @@ def _accept(workspace: Workspace, catalog_id: str, names: Collection[str], tier:
 
 
 def _nothing() -> None:
-    """What is left to end when nothing was begun."""
+    """Nothing to end."""

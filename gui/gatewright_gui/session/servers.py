@@ -1,7 +1,7 @@
 """The rows of the place Servers in words: each one's nature, state, effects, agents and calls.
 
 A row stands for a server or another group of tools of the policy, a coding agent, the file of an MCP client, or a
-client that is served now.
+client that is served now. Over 450 lines, since all words of the place stand here, by the kinds of rows.
 """
 
 import shlex
@@ -203,7 +203,7 @@ def _offered(effects: Effects) -> dict[Effect, int]:
 
 
 def _is_free(effects: Iterable[Effects]) -> bool:
-    """Whether any of these deletes, runs or sends without asking."""
+    """Tell whether any of these deletes, runs or sends without asking."""
     return any(part.get(one, Count()).free for part in effects for one in (Effect.DELETE, Effect.RUN, Effect.SEND))
 
 

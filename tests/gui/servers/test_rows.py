@@ -34,7 +34,7 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     async with opened_window(demo(tmp_path), tmp_path) as made:
-        made.show_page("catalogs")
+        made.show_page("servers")
         await until(lambda: page_of(made).model.find(("host", "claude-code")) >= 0)
         await until(lambda: row_of(made, "catalog", "station").does not in {"", "…"})
         await settled(made)

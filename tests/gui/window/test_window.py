@@ -739,7 +739,7 @@ async def test_new_window_opens_the_chosen_policy_in_a_process_of_its_own(
     before, told = window.document.path, tmp_path / "told"
     other = copy_demo(tmp_path / "other")
     record = f"import sys; open({str(told)!r}, 'w').write(repr(sys.argv[1:]))"
-    monkeypatch.setattr("gatewright_gui.session.catalogs.gateway_command", lambda: (sys.executable, "-c", record))
+    monkeypatch.setattr("gatewright_gui.session.clients.gateway_command", lambda: (sys.executable, "-c", record))
 
     both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
     QTest.keyClick(window, Qt.Key.Key_N, both)

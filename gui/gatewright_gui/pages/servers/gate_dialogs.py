@@ -40,7 +40,7 @@ SCOPES = {
 
 
 class CodingAgentDialog(FormDialog):
-    """After it was accepted `change` is to be written, and before it the agent, where it `makes_agent`."""
+    """Accepted: `change` is to be written, and before it the agent, if it `makes_agent`."""
 
     def __init__(self, parent: QWidget | None, document: Document, status: HostStatus, agent_id: str | None) -> None:
         title = tr("Put a gate before {agent}", agent=status.title)
@@ -253,7 +253,7 @@ class AskedModel(RowModel[AskedRule]):
 
 
 class AskedDialog(FormDialog):
-    """After it was accepted `chosen` is the rule to write."""
+    """Accepted: `chosen` is the rule to write."""
 
     def __init__(self, parent: QWidget | None, agent_id: str, asked: AskedToday) -> None:
         super().__init__(parent, "asked", tr("What {agent} asked today", agent=agent_id), tr("Write this rule"))

@@ -96,6 +96,8 @@ class ServersPage(Page):
         self._of_snapshot = -1
         self._why_not: dict[str, str] = {}
         """The reasons for which servers cannot be confined here, as far as they were looked for."""
+        self._confined = ("", -1)
+        """The server, and the snapshot, of which that was looked for last."""
         self._counted: dict[str, int | None] | None = None
         """The agents of coding agents, with their calls of today, when it was last counted what they asked."""
         self._asked: dict[str, AskedToday] = {}
@@ -188,7 +190,8 @@ class ServersPage(Page):
         self.coding_agents.changed.connect(self._take_hosts)
         self.recent.counted.connect(self._take_calls)
         document.closed.connect(self._forget)
-        document.policy_changed.connect(self._ask_reaches)
+        for moved in (document.opened, document.policy_changed):
+            moved.connect(self._ask_reaches)
         for moved in (self.model.modelReset, self.model.rowsInserted, self.model.rowsRemoved):
             moved.connect(self._join_headings)
         self.list.chosen_changed.connect(self._show)
@@ -273,7 +276,7 @@ class ServersPage(Page):
             self._refresh()
 
     def _take_calls(self, recent: RecentCalls) -> None:
-        self._calls = recent.tools
+        self._calls = recent.tools if recent.today.stretches else None
         self._refresh()
 
     def _take_hosts(self) -> None:
@@ -315,14 +318,15 @@ class ServersPage(Page):
             self.detail.show_server(server, tools, definition_text(server, digest), stderr)
 
     def _look_at_confinement(self, catalog_id: str) -> None:
-        if catalog_id not in self._why_not and self._document.is_open:
-            self._why_not[catalog_id] = ""
-            self._context.tasks.start(self._find_why_not(catalog_id), f"servers.confined.{catalog_id}")
+        now = catalog_id, self._document.snapshot_id
+        if now != self._confined and self._document.is_open:
+            self._confined = now
+            self._context.tasks.start(self._find_why_not(catalog_id), "servers.confined", replace=True)
 
     async def _find_why_not(self, catalog_id: str) -> None:
         reach = (self._reaches or {}).get(catalog_id, OriginReach())
         why_not = await asyncio.to_thread(why_not_run, self._document, catalog_id, tuple(reach.agents))
-        if isValid(self) and why_not:
+        if isValid(self) and why_not != self._why_not.get(catalog_id, ""):
             self._why_not[catalog_id] = why_not
             self._show()
 
@@ -404,7 +408,7 @@ class ServersPage(Page):
             yield Verb("servers.agent", words, go, tr("Show what it may do"), "" if one.waits else "Enter")
 
     def _show_calls(self) -> None:
-        self._context.navigator.go_to_page("audit")
+        self._context.navigator.go_to_page("calls")
 
     def _tell_next(self) -> None:
         """One button for what comes next: trust several servers, accept their tools, add the first agent."""

@@ -140,7 +140,7 @@ class FactModel(RowModel[Fact]):
 
 
 class RoomPane(QWidget):
-    """For one agent or for all that have it; looks at nothing while nobody sees it."""
+    """Shows it for one agent or for all that have it, while somebody looks."""
 
     places_requested = Signal()
 
@@ -174,7 +174,9 @@ class RoomPane(QWidget):
         is_other = catalog_id != self._catalog_id
         self._catalog_id = catalog_id
         self._why_not = "" if is_other else self._why_not
-        if is_other or agent_id is not None:
+        if is_other:
+            self.agents.clear()
+        if agent_id is not None:
             self._list_agents(agent_id)
         self._refresh()
 

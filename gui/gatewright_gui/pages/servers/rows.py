@@ -18,7 +18,7 @@ _PAD = 8
 
 
 def _does_tip(row: Row) -> str:
-    """What the numbers are."""
+    """The numbers, with their meaning."""
     return tr("{name}: {does}\nThe number of operations by effect.", name=row.name, does=row.does) if row.does else ""
 
 
@@ -40,7 +40,7 @@ class ServerModel(ListingModel[Row]):
     """One row per server, coding agent or client, below the heading of its group."""
 
     def __init__(self) -> None:
-        super().__init__(COLUMNS, _whole)
+        super().__init__(COLUMNS, lambda row: f"{_whole(row)}, {tr(row.group)}")
 
     def key(self, row: Row) -> object:
         """The subject, whatever its state."""

@@ -78,7 +78,7 @@ class TrustDialog(FormDialog):
         self.places = {
             one.catalog.catalog_id: dict(one.places) for one in servers if one.catalog.catalog_id in self._catalogs
         }
-        """Of each that is confined, and of each module, what it is to get."""
+        """The places for each confined server and each module."""
         words = servers[0].words if is_one else "\n\n".join(_paragraph(one) for one in servers)
         told = Label(_told(servers, is_one=is_one), wraps=True)
         self.setAccessibleDescription(f"{told.text()}\n{words}")
@@ -243,7 +243,7 @@ def holders_of(document: Document, catalog_id: str) -> tuple[str, ...]:
 
 
 class ObserveDialog(CheckedDialog):
-    """After it was accepted `until_s` holds the end, in seconds since 1970."""
+    """Accepted: `until_s` holds the end, in seconds since 1970."""
 
     def __init__(self, parent: QWidget | None, document: Document, catalog_id: str) -> None:
         super().__init__(parent, "observe", tr("Only observe {catalog}", catalog=catalog_id), tr("Observe"))

@@ -128,7 +128,7 @@ class ToolModel(RowModel[ToolLine]):
 
     @property
     def ticked_count(self) -> int:
-        """How many tools wait and are ticked."""
+        """The number of ticked tools that wait."""
         return sum(map(len, self.ticked.values()))
 
     def set_lines(self, lines: tuple[ToolLine, ...], *, afresh: bool) -> None:
@@ -160,7 +160,7 @@ class ToolModel(RowModel[ToolLine]):
         return f"{row.name}: " + "; ".join(filter(None, (row.does, row.state, row.tier, row.why)))
 
     def cell(self, row: ToolLine, column: int, role: int) -> Any:
-        """With the boxes."""
+        """Add the boxes."""
         if role == Qt.ItemDataRole.CheckStateRole and column == TOOL and row.waiting is not None:
             return Qt.CheckState.Unchecked if _key(row) in self._off else Qt.CheckState.Checked
         return super().cell(row, column, role)
@@ -341,7 +341,7 @@ def word_button(words: str, icon: str, name: str, tip: str) -> WordButton:
 
 
 class AcceptDialog(FormDialog):
-    """After it was accepted `chosen` holds the names of the tools that are ticked, by catalog."""
+    """Accepted: `chosen` holds the names of the ticked tools, by catalog."""
 
     def __init__(self, parent: QWidget | None, rows: Iterable[CatalogRow], facts: Mapping[str, ToolFacts]) -> None:
         super().__init__(parent, "accept", tr("Accept the tools of all servers"), tr("Accept"))
