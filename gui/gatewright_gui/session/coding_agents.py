@@ -143,7 +143,7 @@ def edit_to_install(document: Document, host_id: str, scope: HostScope, agent_id
 
 
 def facts_of(status: HostStatus) -> tuple[HostFact, ...]:
-    """Say what is known of a coding agent, the worst first; without a gate what it does now, and what one would change."""
+    """Say what is known of a coding agent, the worst first; without a gate what it does, and what one would change."""
     if status.file is None:
         return _without_gate(status.host_id)
     order = [*HostLevel]

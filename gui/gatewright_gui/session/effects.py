@@ -111,7 +111,7 @@ Effects = Mapping[Effect, Count]
 class OriginReach:
     """The operations of the tools of one origin (a server, a coding agent, the built-in ones), and who may call them.
 
-    ``effects``: the number of all operations, those too that nobody accepted yet; ``agents``: what each agent's model
+    ``effects``: the number of operations, without those that nobody accepted yet; ``agents``: what each agent's model
     sees of them.
     """
 
@@ -178,7 +178,7 @@ def origins_of(workspace: Workspace) -> Generator[int, None, dict[str, OriginRea
     """Return what the tools of every origin do, and what each agent may do with them."""
     offered: defaultdict[str, Counter[Effect]] = defaultdict(Counter)
     for facts in workspace.catalog:
-        offered[facts.origin].update(op.effect for op in facts.operations)
+        offered[facts.origin].update(op.effect for op in facts.operations if not facts.held)
     agents: defaultdict[str, dict[str, Effects]] = defaultdict(dict)
     for done, agent_id in enumerate(workspace.policy.agents):
         for origin, effects in _reach(workspace, agent_id)[2].items():

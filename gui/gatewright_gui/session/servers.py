@@ -7,12 +7,23 @@ client that is served now. Over 450 lines, since all words of the place stand he
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from gatewright.workspace.api import CatalogType, ClientStatus, Effect, HostLevel, ToolCalls, frozen, is_observed
+from gatewright.workspace.api import (
+    CatalogType,
+    ClientStatus,
+    Effect,
+    HostLevel,
+    SafetyTier,
+    ToolCalls,
+    ToolFacts,
+    Waiting,
+    frozen,
+    is_observed,
+)
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.session.catalogs import CatalogRow
@@ -127,6 +138,8 @@ class Known:
     calls: tuple[ToolCalls, ...] | None = None
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """Tool to origin."""
+    proposed: Mapping[str, Mapping[Effect, int]] = field(default_factory=dict[str, Mapping[Effect, int]])
+    """The effects of tools that wait to be accepted, by origin."""
     policy: Path | None = None
 
     @property
@@ -135,8 +148,11 @@ class Known:
         return self.hosts is not None and self.clients is not None
 
     def reach(self, origin: str) -> OriginReach | None:
-        """The reach of the tools of an origin; None while it is unknown."""
-        return None if self.reaches is None else self.reaches.get(origin, OriginReach())
+        """The reach of the tools of an origin, with those that wait; None while it is unknown."""
+        if self.reaches is None:
+            return None
+        found = self.reaches.get(origin, OriginReach())
+        return replace(found, effects=Counter(found.effects) + Counter(self.proposed.get(origin, {})))
 
     def agent(self, agent_id: str) -> Effects:
         """The reach of an agent with all its tools."""
@@ -198,6 +214,21 @@ def effect_words(effects: Mapping[Effect, int]) -> str:
     return " · ".join(counted(effects[one], *_EFFECTS[one]) for one in Effect if effects.get(one))
 
 
+def effects_of(facts: ToolFacts, waits: Waiting | None) -> Iterator[Effect]:
+    """Yield the effects of the operations of a tool; of one that waits, as it is proposed."""
+    after = waits.after if waits is not None else None
+    only_reads = after is not None and after.tier is SafetyTier.READ_ONLY
+    for op in facts.operations:
+        yield Effect.READ if only_reads and op.effect in {Effect.CHANGE, Effect.DELETE} else op.effect
+
+
+def proposed_effects(row: CatalogRow, tools: Mapping[str, ToolFacts]) -> Counter[Effect]:
+    """Count the effects of the tools of a server that wait. ``tools``: by their names in the policy."""
+    called = dict(zip(row.state.listed_names, row.state.tool_names, strict=True))
+    found = ((tools.get(called.get(one.name, "")), one) for one in row.waiting)
+    return Counter(effect for facts, one in found if facts is not None for effect in effects_of(facts, one))
+
+
 def _offered(effects: Effects) -> dict[Effect, int]:
     return {effect: count.every for effect, count in effects.items()}
 
@@ -243,7 +274,7 @@ def _catalog_does(row: CatalogRow, reach: OriginReach | None) -> tuple[str, Role
         return tr("unknown"), "muted"
     if row.is_run_here and row.state.pin is None:
         return tr("unknown: not started yet") if row.is_server else tr("unknown: not read yet"), "muted"
-    if reach is None:
+    if reach is None or (row.held_count and not row.waiting):
         return "…", "muted"
     if not reach.effects:
         return tr("nothing: it has no tools"), "muted"

@@ -5,7 +5,7 @@ Over 450 lines, because the verbs of all of them and the questions behind each a
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -18,6 +18,7 @@ from shiboken6 import isValid
 
 from gatewright.workspace.api import (
     ClientStatus,
+    Effect,
     GatewrightError,
     Observed,
     ObservedKind,
@@ -59,6 +60,7 @@ from gatewright_gui.session.servers import (
     client_facts,
     connected_facts,
     host_facts,
+    proposed_effects,
     rows_of,
 )
 from gatewright_gui.session.verbs import catalogs as verbs
@@ -94,6 +96,9 @@ class ServersPage(Page):
         self._tools: dict[str, dict[str, ToolFacts]] = {}
         """By origin and name, as of the snapshot whose number stands below."""
         self._of_snapshot = -1
+        self._known = Known()
+        self._proposed: dict[str, tuple[object, Mapping[Effect, int]]] = {}
+        """The effects of tools that wait, with the list that they were counted of."""
         self._why_not: dict[str, str] = {}
         """The reasons for which servers cannot be confined here, as far as they were looked for."""
         self._confined = ("", -1)
@@ -243,20 +248,30 @@ class ServersPage(Page):
             self._of_snapshot, self._tools = document.snapshot_id, {}
             for facts in document.catalog:
                 self._tools.setdefault(facts.origin, {})[facts.name] = facts
-        known = Known(
-            self.catalogs.rows,
+        catalogs = self.catalogs.rows
+        known = self._known = Known(
+            catalogs,
             self.coding_agents.found,
             self.clients.found,
             self.clients.processes,
             self._reaches,
             self._calls,
             {name: origin for origin, tools in self._tools.items() for name in tools},
+            {row.catalog_id: self._proposed_of(row) for row in catalogs if row.waiting},
             document.workspace.policy_path if document.is_open else None,
         )
         rows = rows_of(known)
         self._tell_next()
         is_empty = not any(row.subject for row in rows)
         self.list.show_rows(() if is_empty else rows, is_known=known.is_whole or not document.is_open)
+
+    def _proposed_of(self, row: CatalogRow) -> Mapping[Effect, int]:
+        """Count what waits of a server, once for each list of it."""
+        held = self._proposed.get(row.catalog_id)
+        if held is None or held[0] is not row.waiting:
+            found = proposed_effects(row, self._tools.get(row.catalog_id, {}))
+            held = self._proposed[row.catalog_id] = row.waiting, found
+        return held[1]
 
     def _join_headings(self, *_what: object) -> None:
         """A heading goes through all columns."""
@@ -298,7 +313,7 @@ class ServersPage(Page):
         match None if row is None else row.subject:
             case CatalogRow() as subject if row is not None:
                 name = subject.catalog_id
-                reach = None if self._reaches is None else self._reaches.get(name)
+                reach = self._known.reach(name)
                 standing = standing_of(self._document, name, self._why_not.get(name, ""))
                 facts = catalog_facts(subject, row, reach, standing)
                 self._look_at_confinement(name)

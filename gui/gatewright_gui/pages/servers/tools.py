@@ -29,7 +29,7 @@ from gatewright_gui.qt.widget.splitter import SizeStore, split_of
 from gatewright_gui.session.calls import visible
 from gatewright_gui.session.catalogs import CatalogRow, SafetyTier, Waiting
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.servers import tool_effects
+from gatewright_gui.session.servers import effects_of, tool_effects
 
 HEADINGS = (mark("Tool"), mark("Does"), mark("State"), mark("Counts as"), mark("Because"))
 WAITING_HEADINGS = (mark("Tool"), mark("Does"), mark("Server"), mark("Counts as"), mark("Because"))
@@ -60,11 +60,11 @@ class ToolLine:
 
 def lines_of(row: CatalogRow, facts: Mapping[str, ToolFacts] = MappingProxyType({})) -> tuple[ToolLine, ...]:
     """List the tools of a server: what waits first. `facts`: by the names of the policy."""
-    return tuple(replace(line, does=_does(facts.get(line.policy_name))) for line in _lines_of(row))
+    return tuple(replace(line, does=_does(facts.get(line.policy_name), line.waiting)) for line in _lines_of(row))
 
 
-def _does(facts: ToolFacts | None) -> str:
-    return "" if facts is None else tool_effects(op.effect for op in facts.operations)
+def _does(facts: ToolFacts | None, waits: Waiting | None) -> str:
+    return "" if facts is None else tool_effects(effects_of(facts, waits))
 
 
 def _lines_of(row: CatalogRow) -> Sequence[ToolLine]:
