@@ -89,6 +89,7 @@ LATE = {
         "gatewright_gui.session.condition",
         "gatewright_gui.session.context",
         "gatewright_gui.session.draft",
+        "gatewright_gui.session.exporting",
         "gatewright_gui.session.file_index",
         "gatewright_gui.session.opening",
         "gatewright_gui.session.preview",

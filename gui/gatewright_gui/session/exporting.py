@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Literal
 
-from gatewright.workspace.api import Workspace, frozen, verify_export
+from gatewright.workspace.api import Workspace, frozen
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.message import Message
 
@@ -76,6 +76,8 @@ def write_export(workspace: Workspace, folder: Path, kind: ExportKind) -> tuple[
 
 def next_step(workspace: Workspace, folder: Path, kind: ExportKind, agent_id: str | None) -> tuple[str, str]:
     """Say what to do with a written export, and give the lines to type for it; none for Pattern."""
+    from gatewright.workspace.api import verify_export  # not for the first painting
+
     match kind:
         case "team":
             digest, files, problems = verify_export(folder)

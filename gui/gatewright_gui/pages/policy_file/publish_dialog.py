@@ -122,6 +122,7 @@ class PublishPane(QWidget):
         self.note = named(ProseLabel(), self._name("note"), kind="muted")
         self.fault = named(Label(wraps=True), self._name("fault"), kind="error")
         self.act_button = named(QPushButton(), self._name("accept"), kind="primary")
+        self.act_button.setEnabled(False)  # until it is known what it would do
         self.done_words = named(Label(wraps=True), self._name("done"))
         self.next_words = named(Label(wraps=True), kind="muted")
         self.next_lines = named(Label(wraps=True), self._name("next"), spoken=tr("What to type next"))
