@@ -7,9 +7,9 @@ import os
 import secrets
 import socket
 import threading
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from itertools import cycle
 from pathlib import Path
 
 from gatewright.adapters.hook_exchange import HELLO, MAC_BYTES, NONCE_BYTES, address, mac, open_folder
@@ -37,11 +37,36 @@ BODIES = {
 """The answers, each in its turn; None ends the connection in its midst."""
 
 
+class BadGate:
+    """The gate. ``turn``: the number of the answer that each hook gets now; ``given``: how many got it, by turns."""
+
+    def __init__(self, place: HookPlace) -> None:
+        self._place = place
+        self.turn = 0
+        self.given = Counter[int]()
+
+    def begin(self, turn: int) -> None:
+        """Go on to the answer of a turn of the model."""
+        self.turn = turn
+
+    def serve(self, listening: socket.socket) -> None:
+        """Answer until the socket is shut."""
+        names = list(BODIES)
+        while True:
+            try:
+                client, _ = listening.accept()
+            except OSError:
+                return
+            with client, suppress(OSError, EOFError):
+                self.given[self.turn] += 1
+                _answer(client, self._place, names[self.turn % len(names)])
+
+
 @contextmanager
-def serving_badly(place: HookPlace) -> Generator[list[str]]:
-    """Serve the socket; yields the names of the answers that were given so far."""
+def serving_badly(place: HookPlace) -> Generator[BadGate]:
+    """Serve the socket; the caller tells the gate when a turn of the model begins."""
     place.folder.mkdir(mode=0o700, exist_ok=True)
-    given: list[str] = []
+    gate = BadGate(place)
     with socket.socket(socket.AF_UNIX) as listening:
         place.socket.unlink(missing_ok=True)
         folder = open_folder(str(place.folder))
@@ -49,25 +74,13 @@ def serving_badly(place: HookPlace) -> Generator[list[str]]:
         os.close(folder)
         place.socket.chmod(0o600)
         listening.listen(256)
-        work = threading.Thread(target=_serve, args=(listening, place, given))
+        work = threading.Thread(target=gate.serve, args=(listening,))
         work.start()
         try:
-            yield given
+            yield gate
         finally:
             listening.shutdown(socket.SHUT_RDWR)
             work.join()
-
-
-def _serve(listening: socket.socket, place: HookPlace, given: list[str]) -> None:
-    names = cycle(BODIES)
-    while True:
-        try:
-            client, _ = listening.accept()
-        except OSError:
-            return
-        with client, suppress(OSError, EOFError):
-            given.append(next(names))
-            _answer(client, place, given[-1])
 
 
 def _answer(client: socket.socket, place: HookPlace, name: str) -> None:

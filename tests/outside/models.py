@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.support.loopback import Handler, served
 
+INNER = "this is the inner task"
 _WHOLE = ("content_block_stop", "response.output_item.done")
 """The events by which a call has been sent as a whole."""
 _NOTHING: dict[str, Any] = {"data": [], "models": [], "input_tokens": 1, "totalTokens": 1}
@@ -33,21 +34,28 @@ Turn = Sequence[Call]
 
 @dataclass
 class Seen:
-    """What an agent offered its model and showed it as results; ``results`` by the ids of the calls."""
+    """What an agent offered its model and showed it as results; ``results`` by the ids of the calls.
+
+    ``inner``: the results of sub-agents.
+    """
 
     tools: dict[str, Any] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
+    inner: dict[str, str] = field(default_factory=dict)
 
 
 class Model:
     """The service. ``turns``: its answers one after the other; then it says that it is done.
 
     ``before``: called with the number of a turn each time before it is given. ``pause_s``: for so long it thinks after
-    each call of an answer, which has been sent by then; without, an answer is sent as a whole.
+    each call of an answer, which has been sent by then; without, an answer is sent as a whole. ``inner``: its answers
+    to a sub-agent that is told `INNER`.
     """
 
-    def __init__(self, turns: Sequence[Turn], before: Callable[[int], None], pause_s: float) -> None:
-        self.turns, self._before, self.pause_s = turns, before, pause_s
+    def __init__(
+        self, turns: Sequence[Turn], before: Callable[[int], None], pause_s: float, inner: Sequence[Turn] = ()
+    ) -> None:
+        self.turns, self._before, self.pause_s, self._inner = turns, before, pause_s, inner
         self.seen = Seen()
         self.url = ""
         self._known: int | None = None
@@ -57,10 +65,19 @@ class Model:
         """The number of calls that came back with a result, without those of an earlier run of the conversation."""
         return len(self.seen.results) - (self._known or 0)
 
-    def answer(self, offered: dict[str, Any], results: dict[str, str]) -> list[tuple[str, Call]]:
-        """Take down what the agent sent and give the calls of the next turn, each with its id."""
+    def answer(
+        self, offered: dict[str, Any], results: dict[str, str], told: Sequence[object] = ()
+    ) -> list[tuple[str, Call]]:
+        """Take down what the agent sent and give the calls of the next turn, each with its id.
+
+        ``told``: what its person, or the agent that started it, said to it.
+        """
         if not offered:
             return []
+        if any(INNER in json.dumps(one) for one in told):
+            self.seen.inner.update(results)
+            ids = [f"inner_{number:04}" for number in range(len(self._inner))]
+            return next(([(one, turn[0])] for one, turn in zip(ids, self._inner) if one not in results), [])
         self._known = len(results) if self._known is None else self._known
         self.seen.tools.update(offered)
         self.seen.results.update(results)
@@ -80,10 +97,13 @@ COUNTS: list[Callable[[], int]] = []
 
 @contextmanager
 def serving(
-    turns: Sequence[Turn], before: Callable[[int], None] = lambda _: None, pause_s: float = 0.0
+    turns: Sequence[Turn],
+    before: Callable[[int], None] = lambda _: None,
+    pause_s: float = 0.0,
+    inner: Sequence[Turn] = (),
 ) -> Generator[Model]:
     """Serve a model on loopback."""
-    model = Model(turns, before, pause_s)
+    model = Model(turns, before, pause_s, inner)
     COUNTS.append(lambda: model.made)
     with served(partial(_Service, model)) as model.url:
         yield model
@@ -197,7 +217,8 @@ def _completions(model: Model, body: dict[str, Any]) -> Iterator[dict[str, Any]]
     results = {
         message["tool_call_id"]: _text(message.get("content")) for message in messages if message["role"] == "tool"
     }
-    calls = model.answer({tool["function"]["name"]: tool["function"] for tool in body.get("tools", [])}, results)
+    told = [message for message in messages if message["role"] == "user"]
+    calls = model.answer({tool["function"]["name"]: tool["function"] for tool in body.get("tools", [])}, results, told)
     asked: list[dict[str, Any]] = [
         {
             "index": index,
@@ -220,9 +241,12 @@ def _contents(model: Model, body: dict[str, Any]) -> dict[str, Any]:
     parts: list[Any] = [part for content in body.get("contents", []) for part in content.get("parts", [])]
     outputs = [part["functionResponse"] for part in parts if "functionResponse" in part]
     told = {output["id"]: _text(output.get("response")) for output in outputs}
-    results = {f"call_{at:04}": text for at, text in enumerate(told.values())}
+    said_to = [part for content in body.get("contents", []) if content.get("role") == "user" for part in content["parts"]]
+    texts = [part for part in said_to if "text" in part]
+    is_inner = any(INNER in json.dumps(one) for one in texts)
+    results = {f"{'inner' if is_inner else 'call'}_{at:04}": text for at, text in enumerate(told.values())}
     tools = [tool for group in body.get("tools", []) for tool in group.get("functionDeclarations", [])]
-    calls = model.answer({tool["name"]: tool for tool in tools}, results)
+    calls = model.answer({tool["name"]: tool for tool in tools}, results, texts)
     said: list[dict[str, Any]] = [{"functionCall": {"name": call.tool, "args": call.arguments}} for _, call in calls]
     done = "done" if tools else '{"model_choice": "flash", "reasoning": "x"}'
     content = {"role": "model", "parts": said or [{"text": done}]}

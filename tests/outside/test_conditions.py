@@ -101,14 +101,22 @@ def _change(file: Path) -> None:
     file.write_text(text.replace(CLIENT_FILE.name, "elsewhere.py"))
 
 
+def _take_out(file: Path) -> None:
+    is_plugin = file.suffix != ".json"
+    file.write_text("" if is_plugin else json.dumps({**json.loads(file.read_text()), "hooks": {}}))
+
+
 @pytest.mark.parametrize(
     ("host", "change", "options"),
     [
         ("claude-code", _switch_off, ("--settings", '{"disableAllHooks": true}')),
         ("claude-code", None, ("--bare",)),
         ("codex", _change, ()),
+        ("gemini-cli", _take_out, ()),
+        ("opencode", _take_out, ()),
+        ("copilot", _take_out, ()),
     ],
-    ids=["claude-code-disableAllHooks", "claude-code-bare", "codex-changed"],
+    ids=["claude-code-disableAllHooks", "claude-code-bare", "codex-changed", "gemini-cli", "opencode", "copilot"],
 )
 def test_an_agent_that_asks_no_hook_is_red_at_once_and_does_nothing_forbidden_in_a_room(
     host: str, change: Callable[[Path], None] | None, options: tuple[str, ...], house: House

@@ -151,7 +151,7 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
     if trusted is False:
         is_open = file.scope is HostScope.PROJECT and where.project and not host.trusts(where.project, where)
         steps = ["start it", *["trust the project there"] * bool(is_open)]
-        steps += ["review the hook as it is now with `/hooks`"] * host.enforcement.needs_trust
+        steps += ["review the hook with `/hooks`"] * host.enforcement.needs_trust
         said = f"{host.title} skips the hook without a word until you {', '.join(steps[:-1])} and {steps[-1]}"
         said += "; one of your own settings (`--user`) needs no trusted project" * bool(is_open)
         facts.append(HostFact("trusted", HostLevel.RED, said))

@@ -101,12 +101,12 @@ class HookWorld:
         said |= {"permission_mode": "dontAsk", "tool_input": given, "tool_use_id": call_id, **more}
         return json.dumps(said).encode()
 
-    async def send(self, message: bytes, *, timeout_s: float = 60.0, agent: str = "coder") -> tuple[int, str, str]:
+    async def send(self, message: bytes, *, timeout_s: float = 600.0, agent: str = "coder") -> tuple[int, str, str]:
         """Run the client on a message; its exit code, output and errors."""
         words = self.words(timeout_s, agent)
         return await self.start((*_HOST, *self.host, "--", *words) if self.host else words, message)
 
-    def words(self, timeout_s: float = 60.0, agent: str = "coder") -> tuple[str, ...]:
+    def words(self, timeout_s: float = 600.0, agent: str = "coder") -> tuple[str, ...]:
         """The command of the hook, as it is installed."""
         words = list(hook_command("claude-code", self.policy, agent, self.keys).command)
         words[words.index("--timeout") + 1] = f"{timeout_s:g}"
