@@ -38,6 +38,7 @@ _KEPT = ("HOME", "PATH", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "XDG_RUNTIME
 _SHA256 = next(
     one for one in ("_sha2", "_sha256", "hashlib") if one in sys.builtin_module_names or one in sys.stdlib_module_names
 )
+_JSON = "_json"
 _KEPT_BEGINS = ("GATEWRIGHT_", "OTEL_")
 _BLOCK_BYTES = 64
 _INNER, _OUTER = (int.from_bytes(bytes((one,)) * _BLOCK_BYTES, "big") for one in (0x36, 0x5C))
@@ -110,7 +111,7 @@ class _Plain:
 
 def _is_object(text: str) -> bool:
     """Tell whether it is a JSON object and nothing else."""
-    value, end_at = __import__("_json").make_scanner(_Plain)(text, 0)
+    value, end_at = __import__(_JSON).make_scanner(_Plain)(text, 0)
     return isinstance(value, dict) and end_at == len(text)
 
 
@@ -389,6 +390,7 @@ class Connection:
             sent = self._sock.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
             head = head[sent:]
         self._sock.sendall(head + body)
+        __import__(_JSON)  # for the answer; it loads while the gate decides
         return self.reply()
 
     def reply(self) -> bytes:

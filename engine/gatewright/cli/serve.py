@@ -5,6 +5,7 @@ clients.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -306,6 +307,7 @@ def _serve_hooks(policy: Path, state: Path | None, idle: str | None) -> None:
         raise UsageProblem(f"--idle `{idle}`: {error}") from None
 
     def began(workspace: Workspace) -> Callable[[], None]:
+        gc.freeze()  # the modules and the policy stay: a collection that goes through them would hold up a call
         exporting = ExitStack()
         exporting.enter_context(_exporting(workspace))
         return exporting.close
