@@ -108,7 +108,7 @@ async def test_document_is_looked_at_chosen_trusted_accepted_and_called(
 
     form.catalog_id.clear()
     assert not dialog.accept_button.isEnabled()
-    assert dialog.fault.text() == "the catalog needs an id"
+    assert dialog.fault.text() == "it needs an id"
     QTest.keyClicks(form.catalog_id, "shop")
     form.address.setCurrentText("shop.example.com")
     assert "where do calls go?" in dialog.fault.text()
@@ -154,7 +154,7 @@ async def test_document_that_changed_is_read_again_and_what_changed_is_held_with
     changed["paths"]["/new"] = {"get": {"tags": ["News"], "responses": {}}}
     dialog = await add_file(window, written(path, changed))
     assert dialog.form.catalog_id.text() == "example"
-    assert "Reads the document of catalog example again" in dialog.form.summary.text()
+    assert "Reads the document of example again" in dialog.form.summary.text()
     press(dialog, "catalog_add.accept")
     await until(lambda: page.detail.tools.model.ticked_count == 2)
     await settled(window)

@@ -67,7 +67,7 @@ class ToolForm(QWidget):
         self.found: ToolFile | None = None
         self.title = named(Label(), "tools.title", kind="heading")
         self.summary = named(Label(wraps=True), "tools.summary", kind="muted")
-        self.catalog_id = named(QLineEdit(), "tools.id", spoken=tr("Id of the catalog"))
+        self.catalog_id = named(QLineEdit(), "tools.id", spoken=tr("Short name of these tools in the policy"))
         self.prefix = named(
             QLineEdit(), "tools.prefix", spoken=tr("Prefix"), tip=tr("Its tools are named PREFIX.NAME in the policy")
         )
@@ -158,7 +158,7 @@ class ToolForm(QWidget):
         """The catalog as it was chosen. Raises WorkspaceError with what is missing or wrong."""
         kind, name, prefix = self.runs, self.catalog_id.text().strip(), self.prefix.text().strip() or None
         if not name:
-            raise WorkspaceError(tr("the catalog needs an id"))
+            raise WorkspaceError(tr("it needs an id"))
         made = Catalog(name, kind, prefix=prefix)
         match kind:
             case CatalogType.HTTP:
@@ -257,7 +257,7 @@ class ToolForm(QWidget):
             host = _host(self.address.currentText())
             told.append(tr("Calls, with the agents' arguments, go to {host}.", host=host) if host else "")
         if self._document.policy.catalog(self.catalog_id.text().strip()) is not None and found.is_document:
-            again = tr("Reads the document of catalog {catalog} again.", catalog=self.catalog_id.text().strip())
+            again = tr("Reads the document of {catalog} again.", catalog=self.catalog_id.text().strip())
             told.insert(0, again)
         if found.left_out:
             told.append(tr("{count} left out.", count=counted(found.left_out, "part is", "parts are")))
