@@ -28,7 +28,7 @@ WAITING = frozenset(
         "close",
         "declare",
         "agents.rights",
-        "export",
+        "publish",
         "servers",
         "memory.dialog",
         "files.sources",

@@ -360,7 +360,7 @@ async def _publish_into(hand: Hand, folder: Path) -> None:
     copy = hand.find("publish.policy.copy", QAbstractButton)
     await until(copy.hasFocus, "the lines to type next")
     await hand.key("Escape")
-    await until(lambda: "export" not in hand.window.tasks.names, "the dialog to go")
+    await until(lambda: "publish" not in hand.window.tasks.names, "the dialog to go")
 
 
 async def _check_published(folder: Path, agent_id: str, decided: list[CallRecord]) -> None:

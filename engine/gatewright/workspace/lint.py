@@ -247,10 +247,10 @@ def _path_lints(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]
         named = ", ".join(shown(name) for name in list(open_ends)[:MAX_NAMED])
         more = f" and {len(open_ends) - MAX_NAMED} more" if len(open_ends) > MAX_NAMED else ""
         counts = [one.counts for one in open_ends.values()]
-        done = "are judged as if they were written" if all(counts) else "are judged only where they are whole paths"
+        done = "each counts as written" if all(counts) else "only those that are whole paths count"
         message = (
-            f"{named}{more} of {shown(tool.name)} may be paths and {done}: "
-            "say in `paths` of its settings whether they are for reading, writing, deleting, or no paths"
+            f"{named}{more} of {shown(tool.name)} may name files: say in `paths` of its settings whether the tool "
+            f"reads, writes or deletes them, or that they are no paths; until then {done}"
         )
         written = next((name for name in (f"{tool.name}@{tool.major}", tool.name) if name in policy.tools), None)
         address: Address = ("tools", written) if written else ("agents", agent_id, "tools")

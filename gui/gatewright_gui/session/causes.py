@@ -1,7 +1,7 @@
 """Which problems of a policy are the reason of others: a manifest that cannot be read hides all names that it holds."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from gatewright.workspace.api import Edit, Problem, Workspace
 
@@ -31,6 +31,17 @@ def _first_name(problem: Problem) -> str:
 def mends_of(workspace: Workspace, problem: Problem) -> tuple[Edit, ...]:
     """The edits by which a problem would be gone, for the worker process."""
     return workspace.mends(problem)
+
+
+def names_of_mends(
+    workspace: Workspace, problems: Sequence[Problem]
+) -> Generator[int, None, tuple[tuple[str, ...], ...]]:
+    """The names of the edits by which each of the problems would be gone, for the worker process."""
+    found: list[tuple[str, ...]] = []
+    for problem in problems:
+        found.append(tuple(edit.name for edit in workspace.mends(problem)))
+        yield len(found)
+    return tuple(found)
 
 
 def mends_of_all(workspace: Workspace, problems: Sequence[Problem]) -> tuple[Edit, ...]:

@@ -1,4 +1,4 @@
-"""What of a policy is set in plain fields: one table of sections and rows, read from the policy and put into it."""
+"""The plain fields of a policy: one table of sections and rows, read from the policy and put into it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -32,12 +32,19 @@ _USUAL = {
     Verdict.DENY: mark("default (deny)"),
 }
 
+_EFFECTS = {
+    Verdict.ALLOW: mark("They run without asking."),
+    Verdict.ASK: mark("You are asked before each."),
+    Verdict.DENY: mark("They are refused."),
+}
+
 
 @frozen
 class Setting:
     """One row. ``path``: from the policy to the value, by the names of fields or the keys of a map.
 
-    ``choices``: words and values. The table of the file says the rest; ``own``: a kind that no type of it says.
+    ``choices``: words and values; ``effects``: what each of them does. The table of the file says the rest; ``own``: a
+    kind that no type of it says.
     """
 
     path: tuple[str, ...]
@@ -45,6 +52,7 @@ class Setting:
     hint: str
     own: Kind | None = None
     choices: tuple[tuple[str, object], ...] = ()
+    effects: tuple[str, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -86,6 +94,11 @@ class Setting:
             if value is None:
                 return None
         return value
+
+    def effect_in(self, policy: Policy) -> str:
+        """What its value does now, where it is a choice."""
+        values, now = [value for _, value in self.choices], self.value_in(policy)
+        return self.effects[values.index(now)] if self.effects and now in values else ""
 
     def put_into(self, policy: Policy, value: object) -> Policy:
         """The policy with another value. Raises AttributeError or TypeError where what it belongs to is not there."""
@@ -197,11 +210,13 @@ _KINDS: dict[str, Kind] = {"string": "text", "array": "words", "boolean": "flag"
 
 
 def _tier(key: str, label: str) -> Setting:
+    usual = TIER_DEFAULTS[SafetyTier(key)]
     return Setting(
         ("defaults", "approvals", key),
         label,
         mark("what an agent without a rule of its own gets"),
-        choices=((_USUAL[TIER_DEFAULTS[SafetyTier(key)]], None), *_VERDICTS),
+        choices=((_USUAL[usual], None), *_VERDICTS),
+        effects=(_EFFECTS[usual], *(_EFFECTS[verdict] for _, verdict in _VERDICTS)),
     )
 
 
@@ -231,11 +246,15 @@ SECTIONS = (
         Setting(("closed",), mark("Closed places"), mark("none; such as ~/.ssh, docs/private: no tool touches them")),
     )),
     Section("defaults", mark("Defaults"), mark("What holds where an agent, a tool or a rule says nothing else."), (
-        Setting(("default",), mark("No policy rule matches"), mark("what a call gets then"), choices=_VERDICTS),
+        Setting(("default",), mark("No policy rule matches"), mark("what a call gets then"), choices=_VERDICTS,
+                effects=(mark("The call goes on to levels and questions."), mark("You are asked first."),
+                         mark("The call is refused."))),
         _defaults("unlisted_tools", mark("Agents without a list of tools"), mark("what they get of all tools"),
-                  choices=((mark("all of them"), Verdict.ALLOW), (mark("none of them"), Verdict.DENY))),
+                  choices=((mark("all of them"), Verdict.ALLOW), (mark("none of them"), Verdict.DENY)),
+                  effects=(mark("They may use every tool."), mark("They can use nothing until you list it."))),
         _defaults("new_tools", mark("Tools that come in later"), mark("for agents without a list of tools"),
-                  choices=((mark("off until you turn them on"), "hold"), (mark("allowed at once"), "allow"))),
+                  choices=((mark("off until you turn them on"), "hold"), (mark("allowed at once"), "allow")),
+                  effects=(mark("Nothing new works by itself."), mark("Agents can use them before you looked."))),
         _tier("read_only", mark("Read-only operations")),
         _tier("side_effecting", mark("Operations with side effects")),
         _tier("privileged", mark("Privileged operations")),
@@ -253,6 +272,9 @@ SECTIONS = (
         _shell("backend", mark("Commands"), mark("who runs them"), choices=(
             (mark("are not run"), ShellBackend.DISABLED), (mark("run by themselves"), ShellBackend.HOST),
             (mark("run in one shell for each session"), ShellBackend.SESSION),
+        ), effects=(
+            mark("No agent can run a command."), mark("Each starts afresh in its folder."),
+            mark("Folder and variables stay from command to command."),
         )),
         _shell("allow", mark("Allowed commands"), mark("none; such as ls, git status, npm run test:*, *"), "commands"),
         _shell("ask", mark("Commands that ask first"), mark("none; such as git push; beats what is allowed"),

@@ -35,7 +35,7 @@ class Frame(Protocol):
         """Let a policy file be chosen and open it."""
         ...
 
-    def ask_export(self, kind: ExportKind = "policy") -> None:
+    def ask_publish(self, kind: ExportKind = "policy") -> None:
         """Show the ways to publish the policy."""
         ...
 
@@ -157,14 +157,14 @@ ACTIONS = (
         "save_as", mark("Save as..."), "save", "Ctrl+Shift+S", lambda frame: frame.ask_save_as(), lambda d: d.is_open
     ),
     ActionRow(
-        "export", mark("Publish..."), "upload", "Ctrl+Shift+X", lambda frame: frame.ask_export(), lambda d: d.is_open
+        "publish", mark("Publish..."), "upload", "Ctrl+Shift+X", lambda frame: frame.ask_publish(), lambda d: d.is_open
     ),
     ActionRow(
         "team",
         mark("Publish for a team, with a README and a starter..."),
         "upload",
         "",
-        lambda frame: frame.ask_export("team"),
+        lambda frame: frame.ask_publish("team"),
         lambda d: d.is_open,
     ),
     ActionRow(
@@ -172,7 +172,7 @@ ACTIONS = (
         mark("Publish for Pattern, one file per agent..."),
         "upload",
         "",
-        lambda frame: frame.ask_export("pattern"),
+        lambda frame: frame.ask_publish("pattern"),
         lambda d: d.is_open,
     ),
     ActionRow("undo", mark("Undo"), "undo", "Ctrl+Z", lambda frame: frame.undo(), lambda d: d.undo_stack.canUndo()),

@@ -509,11 +509,11 @@ class MainWindow(QMainWindow):
         self.whereabouts.keep(path)
         self._keep_opened(is_open=await verbs.save_as(self.document, path))
 
-    def ask_export(self, kind: ExportKind = "policy") -> None:
+    def ask_publish(self, kind: ExportKind = "policy") -> None:
         """Show the ways to publish the policy, with one chosen."""
-        self.tasks.start(self._ask_export(kind), "export", replace=True)
+        self.tasks.start(self._ask_publish(kind), "publish", replace=True)
 
-    async def _ask_export(self, kind: ExportKind) -> None:
+    async def _ask_publish(self, kind: ExportKind) -> None:
         from gatewright_gui.pages.policy_file.publish_dialog import PublishDialog
         from gatewright_gui.qt.dialog import shown
 

@@ -26,7 +26,7 @@ def fill_menu(
         before.addAction(button_text(str(path))).triggered.connect(lambda _=False, chosen=path: open_path(chosen))
     menu.addActions([actions["window"], actions["demo"], actions["reload"]])
     menu.addSeparator()
-    menu.addActions([actions["save"], actions["save_as"], actions["export"]])
+    menu.addActions([actions["save"], actions["save_as"], actions["publish"]])
     menu.addActions([actions["team"], actions["pattern"]])
     menu.addActions([actions["connect"], actions["import"], actions["manifest"]])
     menu.addSeparator()

@@ -62,6 +62,12 @@ def _servers(context: PageContext) -> Page:
     return ServersPage(context)
 
 
+def _policy_file(context: PageContext) -> Page:
+    from gatewright_gui.pages.policy_file import PolicyFilePage
+
+    return PolicyFilePage(context, POLICY_FILE)
+
+
 def _text(context: PageContext) -> Page:
     from gatewright_gui.pages.policy_file import TextPage
 
@@ -127,7 +133,7 @@ PAGES = (
         "policy_file",
         "file-code",
         mark("Policy file"),
-        lambda context: TabbedPage(context, "policy_file", POLICY_FILE),
+        _policy_file,
         works_without_policy=True,
         tabs=POLICY_FILE,
         at_foot=True,

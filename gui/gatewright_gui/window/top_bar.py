@@ -1,4 +1,4 @@
-"""The bar over the pages: workspace menu, where one is, search, undo, save, export, stop, theme. It decides nothing."""
+"""The bar over the pages: workspace menu, where one is, search, undo, save, stop, publish. It decides nothing."""
 
 from functools import partial
 
@@ -45,17 +45,18 @@ class TopBar(TightRow):
         for key in ("undo", "redo"):
             row.addWidget(_button(actions[key], f"top.{key}", words=False))
         row.addWidget(_line())
-        save, export = (_button(actions[key], f"top.{key}", words=True) for key in ("save", "export"))
+        save, publish = (_button(actions[key], f"top.{key}", words=True) for key in ("save", "publish"))
         row.addWidget(save)
-        row.addWidget(export)
         row.addWidget(_line())
         stop = _button(actions["stop"], "top.stop", words=True)
         row.addWidget(stop)
         row.addWidget(_line())
         for key in ("theme", "help"):
             row.addWidget(_button(actions[key], f"top.{key}", words=False))
+        row.addWidget(_line())
+        row.addWidget(publish)
         self.set_workspace("", "")
-        self.give_way(*(partial(_set_brief, button) for button in (palette, export, save, stop)))
+        self.give_way(*(partial(_set_brief, button) for button in (palette, publish, save, stop)))
 
     def set_workspace(self, name: str, path: str) -> None:
         """Name the open workspace."""

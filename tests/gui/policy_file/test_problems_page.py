@@ -10,17 +10,18 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton
 
-from gatewright.base.errors import Problem, Subject
+from gatewright.base.errors import Problem, Severity, Subject
 from gatewright.policy.edit import Edit, FieldChange
 from gatewright.policy.verdict import DiscordEndpoint
 from gatewright_gui.pages.access.agents import tools_with_problems
 from gatewright_gui.pages.policy_file import TextPage
-from gatewright_gui.pages.policy_file.problems import ABOUT, MESSAGE, PLACE, ProblemsPage
+from gatewright_gui.pages.policy_file.problems import ABOUT, FIX, MESSAGE, PLACE, ProblemModel, ProblemsPage
 from gatewright_gui.pages.servers.server_dialogs import TrustDialog
 from gatewright_gui.session.places import go_to, places_of
 from gatewright_gui.session.ruleplace import AgentPlace, place_of_subject
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, demo, opened_window, settled, until
+from tests.gui.watchdog.watching import Watching
 
 AGENTS = """
 [agents.scribe]
@@ -439,10 +440,11 @@ async def test_a_heading_mends_all_below_it_by_one_edit(tmp_path: Path) -> None:
         before = document.policy
         heading = next(at for at, row in enumerate(page.model.rows) if row.count)
         row = page.model.rows[heading]
-        assert row.said.startswith("rule without effect")
+        assert row.said == f"{row.count} × `Cooldown = 0` delays nothing: the rule has no effect"
+        assert row.fix == "Fix all..."
         page.view.setCurrentIndex(page.model.index(heading, MESSAGE))
         await settled(window)
-        assert button(page, "mend.all").text() == f"Mend all {row.count}"
+        assert button(page, "mend.all").text() == f"Fix all {row.count}"
         assert page.whole.text().count("`scribe`") == row.count
 
         button(page, "mend.all").click()
@@ -451,3 +453,63 @@ async def test_a_heading_mends_all_below_it_by_one_edit(tmp_path: Path) -> None:
         window.undo()
         await settled(window)
         assert document.policy == before
+
+
+async def test_a_fix_in_the_row_of_a_problem_mends_it_and_undo_takes_it_back(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        page, document = page_of(window), window.document
+        before = document.policy
+        row = page.model.rows[row_of(page, "rule-without-effect")]
+        assert (row.fix, len(row.mends)) == ("Fix", 1)
+
+        click(page, "rule-without-effect", FIX)
+        await settled(window)
+        assert not any(one.code == "rule-without-effect" for one in document.problems)
+        assert document.undo_stack.undoText() == row.mends[0].replace("`", "")
+        window.undo()
+        await settled(window)
+        assert document.policy == before
+
+
+def test_problems_that_say_the_same_are_one_row_with_what_they_share(qapp: QApplication) -> None:
+    del qapp
+    model = ProblemModel()
+    sentence = "agent `{}` has the tool `file` but no source: it will not see the tool"
+    problems = [Problem(Severity.WARNING, "no-source", sentence.format(name)) for name in "abcd"]
+    problems += [Problem(Severity.WARNING, "no-source", "another sentence")]
+    problems += [
+        Problem(Severity.WARNING, "undeclared-paths", f"`path`, `to` and {at} more of `t{at}` may name files")
+        for at in range(2, 5)
+    ]
+    problems += [Problem(Severity.ERROR, "unknown-tool", "no tool is named `x`")]
+    model.set_problems(problems)
+    assert [row.words for row in model.rows if not row.is_below] == [
+        "no tool is named `x`",
+        "4 × agent … has the tool `file` but no source: it will not see the tool",
+        "another sentence",
+        "3 tools have arguments that may name files: decide what they do with them",
+    ]
+    heading = model.rows[1]
+    assert "[no-source]" in model.tip(heading, MESSAGE)
+    model.turn(heading)
+    assert sum(row.is_below for row in model.rows) == 3
+
+
+async def test_two_thousand_problems_are_listed_searched_and_opened_without_holding_up_the_window(
+    tmp_path: Path, gui_watchdog: Watching
+) -> None:
+    async with faulty(tmp_path) as window:
+        page = page_of(window)
+        many = [
+            Problem(Severity.WARNING, f"kind-{at % 5}", f"agent `bot{at}` has the tool `file` but no source", None)
+            for at in range(2_000)
+        ]
+        async with gui_watchdog.during("list 2,000 problems"):
+            window.document.set_problems(many)
+        assert page.model.rowCount() == 5
+        async with gui_watchdog.during("open 400 of them"):
+            page.model.turn(page.model.rows[0])
+        assert page.model.rowCount() == 405
+        async with gui_watchdog.during("search them"):
+            page.search.setText("bot1999")
+        assert [row.words for row in page.model.rows] == ["agent `bot1999` has the tool `file` but no source"]

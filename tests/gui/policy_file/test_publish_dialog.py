@@ -28,7 +28,7 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
         yield made
 
 
-async def publish(window: MainWindow, action: str = "export", card: str = "") -> PublishDialog:
+async def publish(window: MainWindow, action: str = "publish", card: str = "") -> PublishDialog:
     """Open the dialog, and wait for what its card would write."""
     window.actions_by_key[action].trigger()
     await until(lambda: any(one.isVisible() for one in window.findChildren(PublishDialog)))

@@ -194,7 +194,7 @@ def test_broken_window_fails_the_tour_of_the_demo_where_it_is_broken(tmp_path: P
     assert any("a slot that is broken" in what for what in failed["ask-first"])
     assert any("what is unticked is denied" in what for what in failed["denied"])
     assert not {"open", "agent", "tick", "matrix", "files", "allowed"} & set(failed)
-    assert _report(tmp_path / "out")[-1]["name"] == "export"  # it goes on to the end
+    assert _report(tmp_path / "out")[-1]["name"] == "publish"  # it goes on to the end
     assert set(tomllib.loads((tmp_path / "out" / "policy.toml").read_text("utf-8"))["agents"]) == set(
         tomllib.loads(create_workspace(tmp_path / "demo", "demo").read_text("utf-8"))["agents"]
     )

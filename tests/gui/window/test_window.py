@@ -222,7 +222,7 @@ async def test_policy_with_errors_opens_on_problems_and_reload_brings_it_back(tm
         toml = window.shelf.page("text")
         assert isinstance(toml, TextPage)
         assert "lod" in toml.code.editor.textCursor().selectedText()
-        assert not window.actions_by_key["export"].isEnabled()
+        assert not window.actions_by_key["publish"].isEnabled()
 
         policy.write_text(good, "utf-8")
         window.show_page("problems")

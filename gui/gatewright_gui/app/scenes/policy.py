@@ -55,7 +55,7 @@ def save(tour: Tour) -> None:
     tour.check("the page shows it", tour.text_of("toml.code").splitlines(), text.splitlines())
     tour.check("nothing is left to save", not tour.find("top.save", QWidget).isEnabled())
     tour.show("save", f"{workspace.policy_path.name} is saved")
-    tour.click("top.export")
+    tour.click("top.publish")
     tour.until(lambda: tour.has("publish.policy.folder"), "the dialog")
     tour.type_over(str(tour.out), "publish.policy.folder")
     write = tour.find("publish.policy.accept", QPushButton)

@@ -1,11 +1,11 @@
-"""Lists every error and warning with its place; a click goes there. Says what mends a policy that failed to open.
+"""Lists every error and warning with its place and its fix; a click goes there. Says what mends a policy with errors.
 
 The place is where one sees what a problem is about: a tool of an agent, a level of a source. Its line is one click too.
-Many problems of one kind stand below one heading.
+Problems that say the same stand in one row until somebody opens it.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
@@ -24,12 +24,12 @@ from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.session.causes import causes_of, mends_of, mends_of_all
+from gatewright_gui.session.causes import causes_of, mends_of, mends_of_all, names_of_mends
 from gatewright_gui.session.places import place_of_problem
 from gatewright_gui.session.ruleplace import RulePlace, place_words
 from gatewright_gui.session.verbs import file as verbs
 
-MESSAGE, ABOUT, PLACE, CODE = range(4)
+MESSAGE, ABOUT, PLACE, FIX = range(4)
 FEWEST = 3
 """So many problems of one kind have a heading."""
 MOST_OPEN = 8
@@ -37,7 +37,11 @@ MOST_OPEN = 8
 MOST_MENDS = 3
 _NAMED = 8
 """So many of the mends of a heading are told."""
-_NAME = re.compile(r"`[^`]*`(, `[^`]*`)*( and `[^`]*`)?")
+MOST_FIXED = 200
+"""For so many problems it is worked out whether something mends them; for others once they are chosen."""
+_NAME = re.compile(r"`[^`]*`(, `[^`]*`)*( and `[^`]*`| and \d+ more)?")
+_TITLES = {"undeclared-paths": mark("{count} tools have arguments that may name files: decide what they do with them")}
+"""Headings, by code, that say it better than the sentence in common."""
 MEND = mark("Fix in the file")
 _TRUST_TIP = mark("See exactly what would be started or connected to, and trust it")
 _PLACES_TIP = mark("See which folders the server would get, drawn as it sees them, and accept them")
@@ -54,22 +58,31 @@ class ProblemRow:
     is_below: bool = False
     said: str = ""
     """The words of a heading."""
+    mends: tuple[str, ...] = ()
+    """The names of the edits that mend it, as far as that is known; of a heading, of those below it."""
 
     @property
-    def kind(self) -> tuple[bool, str]:
+    def kind(self) -> tuple[bool, str, str]:
         """What problems below one heading have in common."""
-        return self.problem.is_error, self.problem.code
+        return self.problem.is_error, self.problem.code, _NAME.sub("…", self.problem.message)
 
     @property
     def words(self) -> str:
         """The sentence, or how many have it."""
-        return f"{self.count:,} × {self.said}" if self.count else problem_words(self.problem)
+        return self.said if self.count else problem_words(self.problem)
 
     @property
     def where(self) -> str:
-        """The file, its line and column; none of a heading."""
+        """The file and its line; none of a heading."""
         place = None if self.count else self.problem.place
-        return f"{PurePath(place.file).name}:{place.line}:{place.column}" if place else ""
+        return f"{PurePath(place.file).name}:{place.line}" if place else ""
+
+    @property
+    def fix(self) -> str:
+        """What a click on its fix does, in a word."""
+        if not self.mends:
+            return ""
+        return tr("Fix all...") if self.count else tr("Fix") if len(self.mends) == 1 else tr("Fix...")
 
 
 def _order(problem: Problem, *, is_cause: bool) -> tuple[bool, bool, str, int, int]:
@@ -79,10 +92,13 @@ def _order(problem: Problem, *, is_cause: bool) -> tuple[bool, bool, str, int, i
 
 
 def _in_common(rows: Sequence[ProblemRow]) -> str:
-    """Their code in words, and their sentence with its names left out where it is one."""
-    said = {_NAME.sub("…", row.problem.message) for row in rows}
-    code = rows[0].problem.code.replace("-", " ")
-    return f"{code}: {said.pop()}" if len(said) == 1 else code
+    """The count, and the sentence with the names that are not the same in all of them left out."""
+    count, title = len(rows), _TITLES.get(rows[0].problem.code)
+    if title is not None:
+        return tr(title).format(count=f"{count:,}")
+    named = zip(*([found.group() for found in _NAME.finditer(row.problem.message)] for row in rows), strict=True)
+    shared = [names[0] if len(set(names)) == 1 else "…" for names in named]
+    return f"{count:,} × {_NAME.sub(lambda _: shared.pop(0), rows[0].problem.message)}"
 
 
 def problem_words(problem: Problem) -> str:
@@ -104,7 +120,13 @@ def _tip(row: ProblemRow) -> str:
     """All of the problem, or what Enter does at a heading."""
     if not row.count:
         return str(row.problem)
-    return tr("Fold (Enter)") if row.is_open else tr("Show all {count:,} (Enter)", count=row.count)
+    act = tr("Fold (Enter)") if row.is_open else tr("Show all {count:,} (Enter)", count=row.count)
+    return f"{act} [{row.problem.code}]"
+
+
+def _fix_tip(row: ProblemRow) -> str:
+    """What the click would do."""
+    return "\n".join(map(plain, row.mends[:_NAMED])) or _tip(row)
 
 
 def _about_tip(row: ProblemRow) -> str:
@@ -119,8 +141,8 @@ def _line_tip(row: ProblemRow) -> str:
 COLUMNS: tuple[Column[ProblemRow], ...] = (
     Column(mark("Problem"), lambda row: row.words, REST, _marks, tip=_tip, is_prose=True),
     Column(mark("About"), lambda row: row.about, 180, role=lambda _: "accent", tip=_about_tip),
-    Column(mark("Line"), lambda row: row.where, 140, role=lambda _: "accent", tip=_line_tip),
-    Column(mark("Code"), lambda row: row.problem.code, 150, role=lambda _: "muted", tip=_tip),
+    Column(mark("Line"), lambda row: row.where, 120, role=lambda _: "accent", tip=_line_tip),
+    Column(mark("Fix"), lambda row: row.fix, 76, role=lambda _: "accent", tip=_fix_tip),
 )
 
 
@@ -129,9 +151,9 @@ class ProblemModel(ListingModel[ProblemRow]):
 
     def __init__(self, columns: Sequence[Column[ProblemRow]] = COLUMNS) -> None:
         super().__init__(columns)
-        self._kinds: dict[tuple[bool, str], list[ProblemRow]] = {}
+        self._kinds: dict[tuple[bool, str, str], list[ProblemRow]] = {}
         """Those that fit the search."""
-        self._turned: frozenset[tuple[bool, str]] = frozenset()
+        self._turned: frozenset[tuple[bool, str, str]] = frozenset()
         """Kinds that are not as they are at first: open, or folded."""
 
     def set_problems(
@@ -141,6 +163,10 @@ class ProblemModel(ListingModel[ProblemRow]):
         causes = causes_of(problems)
         new = sorted(problems, key=lambda problem: _order(problem, is_cause=problem in causes))
         self.show_rows(ProblemRow(problem, place_words(place_of(problem))) for problem in new)
+
+    def show_mends(self, mends: Mapping[Problem, tuple[str, ...]]) -> None:
+        """Offer these fixes, by the names of their edits."""
+        self.show_rows(replace(row, mends=mends.get(row.problem, ())) for row in self.every)
 
     def turn(self, row: ProblemRow) -> None:
         """Open what is below a heading, or fold it."""
@@ -162,7 +188,9 @@ class ProblemModel(ListingModel[ProblemRow]):
                 yield row
             elif row is of_kind[0]:
                 is_open = (len(of_kind) <= MOST_OPEN) != (row.kind in self._turned)
-                yield replace(row, about="", count=len(of_kind), is_open=is_open, said=_in_common(of_kind))
+                mends = tuple(one.mends[0] for one in of_kind if one.mends)
+                said = _in_common(of_kind)
+                yield replace(row, about="", count=len(of_kind), is_open=is_open, said=said, mends=mends)
                 yield from (replace(one, is_below=True) for one in of_kind if is_open)
 
     def spoken(self, row: ProblemRow, column: int) -> str:
@@ -170,7 +198,7 @@ class ProblemModel(ListingModel[ProblemRow]):
         if column != MESSAGE:
             return ""
         bad = tr("error") if row.problem.is_error else tr("warning")
-        return f"{_counted(row.count, is_error=row.problem.is_error) or bad}: {row.said or row.words}"
+        return f"{_counted(row.count, is_error=row.problem.is_error) or bad}: {row.words}"
 
     def key(self, row: ProblemRow) -> object:
         """The problem, or the kind of a heading."""
@@ -243,8 +271,8 @@ class ProblemsPage(Page):
         if row.count:
             yield Verb("", "", self._fold, keys="Enter")
             of = len(self._mendable(row))
-            every = tr("Mend all {count:,}", count=of)
-            words = every if len(edits) == of else tr("Mend {count:,} of {of:,}", count=len(edits), of=of)
+            every = tr("Fix all {count:,}", count=of)
+            words = every if len(edits) == of else tr("Fix {count:,} of {of:,}", count=len(edits), of=of)
             if edits:
                 yield Verb("problems.mend.all", words, self._mend_all, tr("One edit; undo takes it back"))
             return
@@ -266,8 +294,9 @@ class ProblemsPage(Page):
 
     def _tell_whole(self) -> None:
         problem, heading, self._mends = self.problem, self.heading, ()
-        self.whole.setText(problem_words(problem) if problem is not None else "")
-        self.whole.setVisible(problem is not None)
+        shown = problem or (heading.problem if heading is not None else None)
+        self.whole.setText(problem_words(shown) if shown is not None else "")
+        self.whole.setVisible(shown is not None)
         self._foot.setVisible(self.list.current is not None)
         tasks = self._context.tasks
         if not self._context.document.is_open:
@@ -276,6 +305,20 @@ class ProblemsPage(Page):
             tasks.start(self._find_mends(problem), "problems.mends", replace=True)
         elif heading is not None:
             tasks.start(self._find_together(heading), "problems.mends", replace=True)
+
+    def page_shown(self) -> None:
+        """Work out what can be mended, once somebody looks."""
+        if self._context.document.is_open:
+            self._context.tasks.start(self._find_fixes(), "problems.fixes", replace=True)
+
+    async def _find_fixes(self) -> None:
+        """Find which of the problems an edit mends; places are accepted where they are drawn."""
+        asked = tuple(row.problem for row in self.model.every if not _is_placeless(row.problem))[:MOST_FIXED]
+        if all(row.mends for row in self.model.every) or not asked:
+            return
+        found = await self._context.deriver.derive_in_pieces(names_of_mends, _ignore, asked)
+        if found is not None and any(found):
+            self.model.show_mends(dict(zip(asked, found, strict=True)))
 
     async def _find_mends(self, problem: Problem) -> None:
         edits = await self._context.deriver.derive(mends_of, problem)
@@ -336,6 +379,9 @@ class ProblemsPage(Page):
     def _refresh(self, _why: object = None) -> None:
         document = self._context.document
         self.model.set_problems(document.problems, partial(place_of_problem, document))
+        self.view.setColumnHidden(FIX, not document.is_open)
+        if document.is_open and self.isVisible():
+            self._context.tasks.start(self._find_fixes(), "problems.fixes", replace=True)
         self.view.setColumnHidden(ABOUT, not any(row.about for row in self.model.every))
         errors, warnings = self.model.counts
         words = ", ".join(filter(None, (_counted(errors, is_error=True), _counted(warnings, is_error=False))))
@@ -385,12 +431,29 @@ class ProblemsPage(Page):
         return self.view if self.list.currentWidget() is self.view else self.reload
 
     def _click(self, index: QModelIndex) -> None:
-        if self.heading is not None:
+        heading = self.heading
+        if heading is not None and not (index.column() == FIX and heading.mends):
             self._fold()
+        elif index.column() == FIX and self.list.current is not None and self.list.current.mends:
+            self._context.tasks.start(self._fix(), "problems.mends", replace=True)
         elif index.column() == PLACE:
             self._show_line()
         else:
             self._go()
+
+    async def _fix(self) -> None:
+        """Mend the current problem where only one edit does; else go to the buttons that say what they do."""
+        if (problem := self.problem) is not None:
+            await self._find_mends(problem)
+            if problem == self.problem and len(self._mends) == 1:
+                self._mend(self._mends[0])
+                return
+        elif (heading := self.heading) is not None:
+            await self._find_together(heading)
+        name = "problems.mend.0" if self.problem is not None else "problems.mend.all"
+        button = self.findChild(QPushButton, name)
+        if button is not None and button.isVisible():
+            button.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _fold(self) -> None:
         """Open what is below the current heading, or fold it."""
@@ -438,3 +501,7 @@ class ProblemsPage(Page):
             self._context.tasks.start(self._mend_text(line), "problems.text", replace=True)
             return
         self._context.tasks.start(verbs.reload(self._context.document, trust=True), "reload")
+
+
+def _ignore(_progress: object) -> None:
+    """Nobody looks at how far it is."""

@@ -160,6 +160,7 @@ class PublishPane(QWidget):
 
     def look(self) -> None:
         """Work out anew what would be written."""
+        self.tell_act()
         self._start(self.work_out())
 
     async def work_out(self) -> None:
@@ -359,7 +360,9 @@ class ClientsPane(PublishPane):
         row = self.files.current
         file = row.handle if row is not None else None
         name = file.client.name if isinstance(file, ClientFile) else ""
-        self.act_button.setText(button_text(tr("Connect {client}...", client=name)))
+        self.act_button.setText(
+            button_text(tr("Connect {client}...", client=name)) if name else tr("Connect a client...")
+        )
         self.act_button.setEnabled(bool(name))
 
     async def act(self) -> None:

@@ -12,11 +12,13 @@ from gatewright_gui.pages.access.rules.words_field import WordsField
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.servers.room_pane import ConfineBand, RoomDialog
 from gatewright_gui.qt.dialog import Choice, ask, shown
-from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.quiet_field import QuietField
+from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.read_only import READ_ONLY
 from gatewright_gui.session.settings_table import COMMANDS, SECTIONS, Section, Setting
 from gatewright_gui.session.verbs import policy as verbs
@@ -41,6 +43,7 @@ class SettingsPage(Page):
         self._controls: dict[Setting, Control] = {}
         self._switches: dict[str, QCheckBox] = {}
         self._faults: dict[Setting, Label] = {}
+        self._effects: dict[Setting, Label] = {}
         self.band = ConfineBand(context.document, context.tasks, "settings.shell.confine")
         self.reading = ReadingRow(context)
         self.room_button = named(
@@ -48,21 +51,64 @@ class SettingsPage(Page):
         )
         tie_icon(self.room_button, "eye")
         self.room_button.clicked.connect(lambda: context.tasks.start(self._show_room(), "settings.room", replace=True))
+        self._forms: dict[Setting, tuple[QFormLayout, QWidget]] = {}
+        """Where the row of each setting stands."""
+        self._parts: dict[str, tuple[QWidget, tuple[QWidget, ...]]] = {}
+        """Each section, and what else stands in it."""
+        self.search = named(SearchField(tr("Search settings")), "settings.search")
+        self.search.setMinimumWidth(220)
+        self.header = SectionHeader(tr("Settings"))
+        self.header.add_control(self.search)
         sections = [self._section_of(section) for section in SECTIONS]
+        self.nothing = named(Label(tr("No setting has these words.")), "settings.nothing", kind="muted")
+        self.nothing.hide()
         area = QScrollArea()
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidgetResizable(True)
         area.setFrameShape(QScrollArea.Shape.NoFrame)
-        area.setWidget(holding(column_of(*sections, stretch(), space=4, margins=(4, 3))))
-        column_of(stretch(area), into=self)
+        area.setWidget(holding(column_of(self.nothing, *sections, stretch(), space=4, margins=(2, 3))))
+        column_of(self.header, stretch(area), into=self)
+        self.search.search_changed.connect(self._narrow)
+        self.search.results_requested.connect(self._go_to_first)
+        self.search.leave_requested.connect(self._go_to_first)
         self._document.closed.connect(self._let_go)
         self._document.opened.connect(self._refresh)
         self._document.policy_changed.connect(self._refresh)
         self._refresh()
 
     def main_view(self) -> QWidget:
-        """The first field."""
-        return next(iter(self._controls.values()))
+        """The first field that the search leaves."""
+        return next((one for one in self._controls.values() if one.isVisibleTo(self)), self.search)
+
+    def focus_search(self) -> None:
+        """Go into the search."""
+        self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.search.selectAll()
+
+    def _go_to_first(self) -> None:
+        self.main_view().setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _narrow(self, text: object) -> None:
+        """Show only settings in which, with their section, all of these words are."""
+        words, count = str(text).casefold().split(), 0
+        for section in SECTIONS:
+            part, others = self._parts[section.key]
+            head = f"{tr(section.title)} {tr(section.about)}"
+            found = 0
+            for setting in section.settings:
+                form, row = self._forms[setting]
+                choices = " ".join(tr(choice) for choice, _ in setting.choices)
+                whole = f"{head} {tr(setting.label)} {tr(setting.hint)} {choices} {setting.path[-1]}".casefold()
+                is_meant = all(word in whole for word in words)
+                form.setRowVisible(row, is_meant)
+                found += is_meant
+            for other in others:
+                whole = f"{head} {other.accessibleName()}".casefold()
+                other.setVisible(all(word in whole for word in words))
+            part.setVisible(bool(found))
+            count += found
+        self.nothing.setVisible(not count)
+        self.header.set_note(counted(count, "setting", "settings") if words else "")
 
     # layout
 
@@ -88,10 +134,16 @@ class SettingsPage(Page):
             label = Label("" if isinstance(control, QCheckBox) else tr(setting.label))
             label.setBuddy(control)
             label.setMinimumWidth(LABEL_WIDTH)
-            form.addRow(label, holding(column_of(row_of(control, stretch()), fault)))
+            effect = self._effects[setting] = named(Label(wraps=True), f"{control.objectName()}.effect", kind="muted")
+            row = holding(column_of(row_of(control, stretch(effect), space=3), fault))
+            self._forms[setting] = form, row
+            form.addRow(label, row)
         about = named(Label(tr(section.about)), kind="muted")
-        confined = (self.band, row_of(self.room_button, stretch())) if section.key == "shell" else ()
-        return holding(column_of(head, about, form, *confined, space=1))
+        confined = (self.band, self.room_button) if section.key == "shell" else ()
+        parts = (self.band, row_of(self.room_button, stretch())) if section.key == "shell" else ()
+        part = holding(column_of(head, about, form, *parts, space=1))
+        self._parts[section.key] = part, confined
+        return part
 
     def _control_of(self, section: Section, setting: Setting) -> Control:
         name = f"settings.{section.key}.{setting.path[-1]}"
@@ -145,6 +197,7 @@ class SettingsPage(Page):
                 control.setEnabled(self._document.is_open and (is_there or self._switches[section.key].isChecked()))
                 if self._faults[setting].isHidden():
                     self._show(setting, control, policy)
+                self._effects[setting].setText(tr(setting.effect_in(policy)))
             for setting in section.settings:
                 if isinstance(field := self._controls[setting], WordsField):
                     field.offer(COMMANDS if setting.kind == "commands" else policy.agents)

@@ -72,6 +72,7 @@ class TextPage(Page):
         nothing = EmptyState("check", "", "")
         self.fault_list = Listing(self.faults, "toml.faults", tr("What is wrong with the text"), nothing)
         self.code.keep_wrapping("toml", context.sizes)
+        self.code.keep_find()
         self.empty = named(
             EmptyState("file-code", tr("No changes"), tr("The file on disk is what you see here.")), "toml.empty"
         )
@@ -93,7 +94,7 @@ class TextPage(Page):
         column_of(self.header, stretch(self._stack), self.fault_list, into=self)
 
     def focus_search(self) -> None:
-        """The find bar of the text."""
+        """Go into the find box of the text."""
         self.code.open_find()
 
     def main_view(self) -> QWidget:
@@ -271,6 +272,7 @@ class TextPage(Page):
                 if problem.is_error or line not in marks:
                     marks[line] = "deny" if problem.is_error else "ask"
         self.code.mark_lines(marks)
+        self.outline.rows.mark_lines({} if is_pending else marks)
         self.editor.show_faults(sorted(faults))
         self.faults.set_problems(problems if is_pending else ())
         self.fault_list.show_view(is_there=True)

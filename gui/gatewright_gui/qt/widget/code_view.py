@@ -111,6 +111,11 @@ class CodeView(QWidget):
         self._place_buttons()
         self.show_fold_buttons(True)
 
+    def keep_find(self) -> None:
+        """Keep the find bar in sight, with the buttons beside it; nothing floats over the text."""
+        self.put_buttons_in(self.find_bar.keep_open())
+        self.find_button.hide()
+
     @property
     def text(self) -> str:
         """The whole text, as it was set or typed."""

@@ -12,9 +12,15 @@ from gatewright_gui.qt.widget.code_edit import CodeEdit
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.search_field import SearchField
 
+_WIDEST = 360
+"""The field of a bar that stays, in pixels."""
+
 
 class FindBar(QWidget):
-    """Enter and F3 go to the next hit, with Shift to the one before, Escape closes. What is found is unfolded."""
+    """Enter and F3 go to the next hit, with Shift to the one before, Escape closes. What is found is unfolded.
+
+    One that stays (`keep_open`) only leaves its field with Escape.
+    """
 
     closed = Signal()
 
@@ -32,8 +38,9 @@ class FindBar(QWidget):
         self.count.setAccessibleName(tr("Hits"))
         up = IconButton("chevron-up", tr("Previous hit (Shift+F3)"))
         down = IconButton("chevron-down", tr("Next hit (F3)"))
-        close = IconButton("x", tr("Close find bar (Esc)"))
-        row = QHBoxLayout(self)
+        self._close = close = IconButton("x", tr("Close find bar (Esc)"))
+        self._stays = False
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_1, tokens.space_1, tokens.space_1, tokens.space_1)
         row.setSpacing(tokens.space_1)
         row.addWidget(self.field, 1)
@@ -51,6 +58,15 @@ class FindBar(QWidget):
         """How many there are, at most MAX_HITS."""
         return len(self._hits)
 
+    def keep_open(self) -> QHBoxLayout:
+        """Stay, and take further controls at the right: return the layout for them."""
+        self._stays = True
+        self._close.hide()
+        self.field.setMaximumWidth(_WIDEST)
+        self._row.addStretch(1)
+        self.show()
+        return self._row
+
     def open(self) -> None:
         """Show the bar, ready to type; what is selected in a line of the text is looked for."""
         chosen = self._editor.textCursor().selectedText()
@@ -62,8 +78,11 @@ class FindBar(QWidget):
         self.refresh()
 
     def dismiss(self) -> None:
-        """Hide the bar and its marks."""
-        self.hide()
+        """Hide the bar and its marks, or only the marks where it stays."""
+        if self._stays:
+            self.field.clear()
+        else:
+            self.hide()
         self._editor.mark_hits(())
         self._editor.setFocus()
         self.closed.emit()
