@@ -80,7 +80,7 @@ LATE = {
         "gatewright_gui.pages.access.agent_pane",
         "gatewright_gui.pages.access.tools.page",
         "gatewright_gui.pages.access.tools.declare_menu",
-        "gatewright_gui.pages.access.tools.detail_pane",
+        "gatewright_gui.pages.access.tools.inspector",
         "gatewright_gui.pages.access.tools.limits_pane",
         "gatewright_gui.pages.access.tools.rights_menu",
         "gatewright_gui.pages.access.tools.tool_pane",

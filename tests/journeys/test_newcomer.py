@@ -161,6 +161,10 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_publishes(h
     assert tree.hasFocus()
     assert tree.currentIndex() == tree_row(tree, "file", "list")
     assert shown_schema(hand)["op"]["enum"] == ["diff", "list", "read", "status"]
+    tabs = hand.find("inspector.tabs", Segmented)
+    await hand.focus_by("Tab", tabs)
+    await hand.key("Right")
+    assert tabs.current == "sees"
     parts = hand.find("preview.part", Segmented)
     await hand.focus_by("Tab", parts)
     await hand.key("Right")
@@ -182,10 +186,9 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_publishes(h
         await until(partial(_says, tree, words), f"`{key}` to say {words}")
 
     # a limit on one operation
-    detail = hand.find("agents.detail.parts", Segmented)
-    await hand.focus_by("Tab", detail)
+    await hand.focus_by("Tab", tabs)
     await hand.key("Right")
-    assert detail.current == "limits"
+    assert tabs.current == "limits"
     limits = hand.find("agents.limits.list", QTableView)
     await hand.focus_by("Tab", hand.find("agents.limits.add", QPushButton))
     await hand.key("space", "Down", "Return")

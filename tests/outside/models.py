@@ -241,7 +241,9 @@ def _contents(model: Model, body: dict[str, Any]) -> dict[str, Any]:
     parts: list[Any] = [part for content in body.get("contents", []) for part in content.get("parts", [])]
     outputs = [part["functionResponse"] for part in parts if "functionResponse" in part]
     told = {output["id"]: _text(output.get("response")) for output in outputs}
-    said_to = [part for content in body.get("contents", []) if content.get("role") == "user" for part in content["parts"]]
+    said_to = [
+        part for content in body.get("contents", []) if content.get("role") == "user" for part in content["parts"]
+    ]
     texts = [part for part in said_to if "text" in part]
     is_inner = any(INNER in json.dumps(one) for one in texts)
     results = {f"{'inner' if is_inner else 'call'}_{at:04}": text for at, text in enumerate(told.values())}

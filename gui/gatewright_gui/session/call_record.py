@@ -136,6 +136,16 @@ def change_of(run: CallRun, gate: Workspace) -> str | None:
         return None
 
 
+def try_call(workspace: Workspace, request: CallRequest) -> CallRecord:
+    """Ask the gate about a call in a conversation of its own, without any effect. Reads the disk: not for the window's
+    thread. Raises GatewrightError, OSError.
+    """
+    run = CallRun("decide", 0, request, workspace, workspace.policy, Session(), False, lambda: False)
+    given, folder = request.arguments, request.folder
+    decision = workspace.decide(request.agent_id, request.tool, given, session=run.session, folder=folder)
+    return record_of(run, decision, workspace, elapsed_ms=0.0, change=None)
+
+
 _COVERED = re.compile(r"covered by the standing approval `([^`]*)` of (.*)")
 
 

@@ -21,7 +21,7 @@ from gatewright_gui.session.call_paths import FilesOf, files_of
 from gatewright_gui.session.readings import BUILT_IN
 
 if TYPE_CHECKING:
-    from gatewright.workspace.api import Tool, ToolFacts, ToolListing
+    from gatewright.workspace.api import Tool, ToolFacts, ToolListing, ToolRight
 
 Kind = Literal["decide", "run"]
 Missing: TypeAlias = Callable[[str, Mapping[str, object]], Sequence[ArgumentIssue]]
@@ -252,10 +252,27 @@ def with_missing(workspace: Workspace, agent_id: str, tools: Iterable[ShownTool]
     return tuple(replace(tool, missing=missing_of(tool.name)) for tool in tools)
 
 
-def _listed(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
+def tool_to_try(workspace: Workspace, agent_id: str, name: str, operation: str | None) -> ShownTool | None:
+    """A tool as the agent sees it, or whole where it does not see the operation; None for no such tool.
+
+    Without `missing`. Takes time; raises WorkspaceError.
+    """
+    shown = next(iter(_listed(workspace, agent_id, name)), None)
+    if shown is not None and (operation is None or operation in {shape.name for shape in shown.operations}):
+        return shown
+    agent, view = workspace.gate.snapshot().agent(agent_id), workspace.view(agent_id)
+    tool = next((one for one in agent.tools() if one.name == name), None) if agent is not None else None
+    listing = next((one for one in view.full_listings() if one.name == name), None)
+    right = view.rights.get(name)
+    return _whole(workspace, listing, tool, right) if listing and tool and right else shown
+
+
+def _listed(workspace: Workspace, agent_id: str, only: str | None = None) -> tuple[ShownTool, ...]:
     agent = workspace.gate.snapshot().agent(agent_id)
     shown: list[ShownTool] = []
     for listing in workspace.view(agent_id).listings():
+        if only not in {None, listing.name}:
+            continue
         plan = agent.plan(listing.name) if agent is not None else None
         if plan is None:
             shown.append(ShownTool(listing.name, listing.description, listing.schema, None, ()))
@@ -279,12 +296,16 @@ def callable_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]
         right, tool = view.rights.get(listing.name), tools.get(listing.name)
         if listing.name in seen or right is None or tool is None:
             continue
-        operations = tuple(row.operation for row in right.operations)
-        whole = _shown(workspace, listing, tool, right.facts, operations)
-        closed = right.reasons or next((row.reasons for row in right.operations if row.reasons), ())
-        why = next((one.text for one in closed if one.verdict is Verdict.DENY), tr("all of it is off"))
-        others.append(replace(whole, hidden=why, examples=tool.examples))
+        others.append(_whole(workspace, listing, tool, right))
     return (*shown, *others)
+
+
+def _whole(workspace: Workspace, listing: "ToolListing", tool: "Tool", right: "ToolRight") -> ShownTool:
+    """A tool with all that it has, and why the agent does not see it."""
+    whole = _shown(workspace, listing, tool, right.facts, tuple(row.operation for row in right.operations))
+    closed = right.reasons or next((row.reasons for row in right.operations if row.reasons), ())
+    why = next((one.text for one in closed if one.verdict is Verdict.DENY), tr("all of it is off"))
+    return replace(whole, hidden=why, examples=tool.examples)
 
 
 def restored(workspace: Workspace, agent_id: str, provider: str, name: str, arguments: object) -> tuple[str, object]:

@@ -32,7 +32,7 @@ def _tool(listing: "ToolListing", right: "ToolRight | None") -> Iterator[str]:
     if shown:
         yield from ("", tr("Operations"))
         yield from _rows(SENT, ((one.name, one.description) for one in shown))
-    arguments = _arguments(listing.schema)
+    arguments = _arguments(listing.schema, frozenset(one.name for one in operations))
     if arguments:
         yield from ("", tr("Arguments"))
         yield from _rows(SENT, arguments.items())
@@ -59,8 +59,10 @@ def _indented(text: str) -> Iterator[str]:
         yield f"  {line.rstrip()}" if line.strip() else ""
 
 
-def _arguments(schema: object) -> dict[str, str]:
-    """By name what is said of each: type, whether it is needed, values, description."""
+def _arguments(schema: object, operations: frozenset[str]) -> dict[str, str]:
+    """By name what is said of each: type, whether it is needed, values, description. What chooses one of the operations
+    only says so: they are listed with their own words.
+    """
     found: dict[str, str] = {}
     if not isinstance(schema, Mapping):
         return found
@@ -70,16 +72,19 @@ def _arguments(schema: object) -> dict[str, str]:
         held = node.get(part)
         if part == "properties" and isinstance(held, Mapping):
             for name, value in cast("Mapping[str, object]", held).items():
-                found.setdefault(name, _said(value, is_needed=isinstance(needed, list | tuple) and name in needed))
+                is_needed = isinstance(needed, list | tuple) and name in needed
+                found.setdefault(name, _said(value, operations, is_needed=is_needed))
         elif isinstance(held, list | tuple):
             for branch in cast("Sequence[object]", held):
-                found = {**_arguments(branch), **found}
+                found = {**_arguments(branch, operations), **found}
     return found
 
 
-def _said(value: object, *, is_needed: bool) -> str:
+def _said(value: object, operations: frozenset[str], *, is_needed: bool) -> str:
     node = cast("Mapping[str, Any]", value if isinstance(value, Mapping) else {})
     values = cast("Sequence[object]", node["enum"]) if isinstance(node.get("enum"), list | tuple) else ()
+    if len(values) > 1 and all(isinstance(one, str) and one in operations for one in values):
+        return ", ".join(filter(None, (tr("needed") if is_needed else "", tr("one of the operations above"))))
     listed = ", ".join(json.dumps(one, ensure_ascii=False, default=str) for one in values[:_MOST_VALUES])
     if len(values) > _MOST_VALUES:
         listed = tr("{values} and {count} more", values=listed, count=f"{len(values) - _MOST_VALUES:,}")

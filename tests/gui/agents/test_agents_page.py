@@ -13,6 +13,7 @@ from gatewright_gui.pages.access.tools.source_bar import NO_SOURCE, NOTHING_AT_A
 from gatewright_gui.pages.access.tools.tool_fit import Filters, State
 from gatewright_gui.pages.access.tools.tool_tree import ASKING, SHARE, STATE, Column
 from gatewright_gui.pages.access.tools.tool_view import NARROWEST_NAME
+from gatewright_gui.pages.access.tools.why import DETAILS, Step
 from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -289,10 +290,11 @@ async def test_tool_that_is_on_in_part_says_what_is_off_and_by_whom(window: Main
     await choose(window, "researcher")
     page = agents_page(window)
     page.tools.show_row("file", None)
+    page.inspector.why.more.setChecked(True)
 
-    said = [why.text for row in range(9) if (why := page.tools.why.model.row_at(row)) is not None]
+    said = [step.text for step in page.inspector.why.model.rows]
 
-    assert "the model sees 2 of 13: ticked, yet load off by policy" in said
+    assert "in part: the model sees 2 of 13: ticked, yet load off by policy" in said
 
 
 async def test_ticked_tool_without_a_source_shows_what_turns_it_off(window: MainWindow) -> None:
@@ -318,40 +320,35 @@ async def test_ticked_tool_without_a_source_shows_what_turns_it_off(window: Main
     assert '"delete"' in agents_page(window).preview.code.text
 
 
-async def test_tick_says_that_the_box_is_off_and_is_passed_only_where_it_is_on(window: MainWindow) -> None:
+async def test_the_first_step_is_the_box_and_what_stops_a_ticked_one_comes_next(window: MainWindow) -> None:
     def told() -> list[str]:
-        model = agents_page(window).tools.why.model
-        return [step.step or str(step.verdict) for row in range(6) if (step := model.row_at(row)) is not None]
+        return [step.mark for step in agents_page(window).inspector.why.model.rows if step.mark not in DETAILS]
 
     await choose(window, "newcomer", "load")
-    tick = agents_page(window).tools.why.model.row_at(0)
+    tick = agents_page(window).inspector.why.model.row_at(0)
     assert tick is not None
-    assert tick.text == "the box is off: `file` is not among the tools of agent `newcomer`"
+    assert tick.text == "not ticked: `file` is not among the tools of agent `newcomer`"
 
     click(window, "file", None)
     click(window, "file", "delete")
     await settled(window)
 
     agents_page(window).tools.show_row("file", "delete")
-    assert told()[:3] == ["stopped", "deny", "not reached"]
+    assert told()[0] == "off"
     agents_page(window).tools.show_row("file", "load")
-    assert told() == ["passed", "passed", "passed", "deny", "not reached", "not reached"]
+    assert told() == ["on", "stop"]
     agents_page(window).tools.show_row("file", None)
-    assert told() == ["passed", "deny", "deny", "deny", "not reached", "not reached"]
+    assert told()[:2] == ["on", "stop"]
 
 
 async def test_why_names_the_rule_and_a_click_goes_to_its_line(window: MainWindow) -> None:
     await choose(window, "archivist", "delete")
-    why = agents_page(window).tools.why
-    steps = [step for row in range(6) if (step := why.model.row_at(row)) is not None]
-    stopped = next(row for row, step in enumerate(steps) if step.verdict is not None)
-    reason = steps[stopped]
-    assert why.sentence.text() == f"Denied, because {reason.text.replace('`', '')}."
-    assert [step.layer for step in steps] == ["tick", "tool rule", "capability", "source", "policy", "approval"]
-    assert [step.text for step in steps[:stopped]] == ["the box is off: the tool rule below leaves it out"]
-    assert {step.text for step in steps[stopped + 1 :]} == {"not reached"}
+    why = agents_page(window).inspector.why
+    stopped, reason = 0, why.model.rows[0]
+    assert why.sentence.text() == "Off: not ticked."
+    assert reason.mark == "off"
+    assert reason.text.startswith("not ticked: ")
     assert reason.line is not None
-    assert (steps[0].step, steps[0].line) == ("stopped", reason.line)
 
     rect = why.view.visualRect(why.model.index(stopped, 0))
     QTest.mouseClick(why.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
@@ -513,10 +510,12 @@ async def test_grant_that_reaches_nothing_is_said_where_the_tool_is_allowed(wind
     tools.view.show_row("file_search", None)
     await settled(window)
 
-    texts = [why.text for row in range(9) if (why := tools.why.model.row_at(row)) is not None]
+    why = agents_page(window).inspector.why
+    why.more.setChecked(True)
+    texts = [step.text for step in why.model.rows]
 
     assert any("reaches nothing of `desk` and `tmp`" in text for text in texts)
-    assert "FsRead reaches no further than `notes`" in texts
+    assert "capability: FsRead reaches no further than `notes`" in texts
     assert "works on desk" in cell(window, "file_search", None).data(Qt.ItemDataRole.ToolTipRole)
     assert capabilities.scope_example(window.document, CapabilityKind.FS_READ) == "desk, tmp"
 
@@ -645,7 +644,7 @@ async def test_click_on_a_box_makes_why_and_preview_speak_of_its_row(window: Mai
     click(window, "file", "delete")
 
     assert agents_page(window).tools.view.current_row == ("file", "delete")
-    assert agents_page(window).tools.why.model.rowCount() > 0
+    assert agents_page(window).inspector.why.model.rowCount() > 0
 
 
 async def test_names_of_tools_stay_readable_in_a_narrow_window(window: MainWindow) -> None:
@@ -708,11 +707,13 @@ async def test_long_reason_is_wrapped_and_names_the_file(window: MainWindow) -> 
     await choose(window, "operator", "delete")
     click(window, "file", "delete")
     await settled(window)
-    why = agents_page(window).tools.why
+    why = agents_page(window).inspector.why
 
-    row, first = next((row, one) for row in range(6) if (one := why.model.row_at(row)) is not None and one.verdict)
-    assert first.where == f"policy.toml:{first.line}"
-    assert why.view.visualRect(why.model.index(row, 0)).height() > why.view.visualRect(why.model.index(5, 0)).height()
+    step = why.model.rows[0]
+    assert step.file == "policy.toml"
+    assert f"policy.toml:{step.line}" in why.model.index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
+    why.model.set_steps((step, Step("rest", "nothing else limits it")))
+    assert why.view.visualRect(why.model.index(0, 0)).height() > why.view.visualRect(why.model.index(1, 0)).height()
 
 
 async def test_an_agent_is_added_by_its_keys_from_all_over_the_page(window: MainWindow) -> None:

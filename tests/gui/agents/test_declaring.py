@@ -19,6 +19,7 @@ from gatewright_gui.pages.access.tools.results_dialog import (
     is_outside_as_found,
 )
 from gatewright_gui.pages.access.tools.tool_tree import MARK, Column
+from gatewright_gui.pages.access.tools.why_pane import StepModel
 from gatewright_gui.pages.servers.detail import DetailPane
 from gatewright_gui.pages.servers.page import ServersPage
 from gatewright_gui.pages.trial.call_bar import ELSEWHERE, RUN
@@ -48,6 +49,13 @@ async def opened_dialog(window: MainWindow, tool: str) -> DeclareDialog:
     return window.findChildren(DeclareDialog)[0]
 
 
+def opened_details(window: MainWindow) -> StepModel:
+    """The steps of Why with everything behind them."""
+    why = agents_page(window).inspector.why
+    why.more.setChecked(True)
+    return why.model
+
+
 def menu_of(window: MainWindow) -> dict[str, bool]:
     menu = QMenu()
     agents_page(window).tools.declaring.fill(menu)
@@ -65,7 +73,8 @@ async def test_tree_marks_what_to_look_at_and_why_says_what_can_be_done(window: 
     tools.show_row("run_sql", None)
     await settled(window)
 
-    told = [why.text for row in range(tools.why.model.rowCount()) if (why := tools.why.model.row_at(row))]
+    model = opened_details(window)
+    told = [step.text for step in model.rows]
     assert any("no list of operations can gate it" in text for text in told)
     assert tools.declaring.button.isVisible()
 
@@ -171,7 +180,8 @@ async def test_paths_are_declared_by_key_and_by_mouse_as_one_edit(window: MainWi
     tools = agents_page(window).tools
     tools.show_row("calendar", None)
     await settled(window)
-    told = [why.text for row in range(tools.why.model.rowCount()) if (why := tools.why.model.row_at(row))]
+    model = opened_details(window)
+    told = [step.text for step in model.rows]
     assert any(
         "`command` is a path (overwrite, declared)" in text and "it depends on the file" in text for text in told
     )

@@ -69,7 +69,7 @@ async def odd(tmp_path: Path) -> AsyncIterator[MainWindow]:
     async with opened_window(policy, tmp_path) as opened:
         opened.selection.choose_agent("newcomer")
         agents_page(opened).tools.show_row("file", None)
-        agents_page(opened).tools.detail.show_part("limits")
+        agents_page(opened).inspector.show_part("limits")
         await settled(opened)
         yield opened
 
@@ -99,13 +99,13 @@ async def mailing(tmp_path: Path) -> AsyncIterator[MainWindow]:
     async with opened_window(policy, tmp_path) as opened:
         opened.selection.choose_agent("newcomer")
         agents_page(opened).tools.show_row("send_mail", None)
-        agents_page(opened).tools.detail.show_part("limits")
+        agents_page(opened).inspector.show_part("limits")
         await settled(opened)
         yield opened
 
 
 def limits(window: MainWindow) -> LimitsPane:
-    return agents_page(window).tools.detail.limits
+    return agents_page(window).inspector.limits
 
 
 def newcomer(window: MainWindow) -> Agent:
@@ -138,13 +138,13 @@ async def test_a_link_to_a_limit_leads_to_its_row_from_wherever_one_is(window: M
         "file",
         "append",
     )
-    assert page.tools.detail.part == "limits"
-    row = page.tools.detail.limits.model.row_at(page.tools.detail.limits.view.currentIndex().row())
+    assert page.inspector.part == "limits"
+    row = page.inspector.limits.model.row_at(page.inspector.limits.view.currentIndex().row())
     assert row is not None
     assert row.address == address
-    assert window.focusWidget() is page.tools.detail.limits.view
+    assert window.focusWidget() is page.inspector.limits.view
     window.navigator.go_to_tool("operator", "file", "append", "why")
-    assert page.tools.detail.part == "why"
+    assert page.inspector.part == "why"
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
@@ -167,12 +167,12 @@ async def test_a_value_that_is_looked_at_and_left_stays_as_it_is(odd: MainWindow
 
 @pytest.mark.parametrize("part", ["limits", "agent"])
 async def test_a_click_elsewhere_while_a_value_is_edited_leaves_the_keys_there(odd: MainWindow, part: str) -> None:
-    tools = agents_page(odd).tools
-    tools.detail.show_part(part)
-    pane = tools.detail.limits if part == "limits" else tools.detail.agent
+    tools, inspector = agents_page(odd).tools, agents_page(odd).inspector
+    inspector.show_part(part)
+    pane = inspector.limits if part == "limits" else inspector.agent
     await settled(odd)
     pane.view.setFocus()
-    row = 2 if part == "limits" else tools.detail.agent.model.find_row("read_only")
+    row = 2 if part == "limits" else inspector.agent.model.find_row("read_only")
     assert row is not None
     pane.view.setCurrentIndex(pane.model.index(row, 1))
     pane.edit_current()
@@ -392,7 +392,7 @@ async def test_a_window_without_agents_says_what_to_do_and_takes_a_new_one(windo
     await settled(window)
     page = agents_page(window)
     assert not page.tools.isEnabled()
-    assert page.tools.detail.limits.model.rowCount() == 0
+    assert page.inspector.limits.model.rowCount() == 0
     window.selection.show_everyone(on=True)
     await settled(window)
     window.selection.show_everyone(on=False)
@@ -467,7 +467,10 @@ async def test_each_layer_that_turns_a_ticked_box_off_says_so_with_its_line(tmp_
             page.tools.show_row(tool, operation)
             await settled(window)
             assert cell(window, tool, operation).data(STATE) == RowState.OVERRULED, (tool, operation)
-            reasons = [page.tools.why.model.row_at(row) for row in range(page.tools.why.model.rowCount())]
-            first = next(why for why in reasons if why is not None and why.verdict == "deny")
-            assert (first.layer, first.line) == (layer, line)
+            reasons = [page.inspector.why.model.row_at(row) for row in range(page.inspector.why.model.rowCount())]
+            first = next(step for step in reasons if step is not None and step.mark == "stop")
+            right = window.document.rights(window.selection.agent_id or "")[tool]
+            row = next(one for one in right.operations if one.operation == operation)
+            assert next(one.layer for one in row.reasons if one.text == first.text) is layer
+            assert first.line == line
         assert ticked(window, "file", "save") == Qt.CheckState.Checked

@@ -14,19 +14,19 @@ async def test_the_tick_that_lacks_a_grant_gets_its_effect_by_one_more_click(tmp
         window.show_page("tools")
         window.selection.choose_agent("archivist")
         await settled(window)
-        pane = agents_page(window).tools
+        grant_button = agents_page(window).inspector.why.grant_button
         click(window, "file_delete", None)
         await settled(window)
-        assert pane.grant_button.isVisible()
-        assert pane.grant_button.text().startswith("Grant FsWrite in ")
-        QTest.mouseClick(pane.grant_button, Qt.MouseButton.LeftButton)
+        assert grant_button.isVisible()
+        assert grant_button.text().startswith("Grant write access in ")
+        QTest.mouseClick(grant_button, Qt.MouseButton.LeftButton)
         await settled(window)
         (right,) = window.document.rights("archivist")["file_delete"].operations
         assert right.verdict is not Verdict.DENY
-        assert not pane.grant_button.isVisible()
+        assert not grant_button.isVisible()
         window.document.undo()
         await settled(window)
-        assert pane.grant_button.isVisible()
+        assert grant_button.isVisible()
 
 
 async def test_every_ticked_tool_that_lacks_a_grant_offers_it_and_none_that_has_all(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ async def test_every_ticked_tool_that_lacks_a_grant_offers_it_and_none_that_has_
                 for one in operations
             )
             lacking += lacks
-            assert pane.grant_button.isVisible() == lacks, name
+            assert agents_page(window).inspector.why.grant_button.isVisible() == lacks, name
         assert lacking > 2
 
 
@@ -56,13 +56,13 @@ async def test_a_grant_whose_reach_nobody_knows_is_asked_for_in_its_form(tmp_pat
         window.show_page("tools")
         window.selection.choose_agent("archivist")
         await settled(window)
-        pane = agents_page(window).tools
+        inspector = agents_page(window).inspector
         click(window, "web_fetch", None)
         await settled(window)
-        assert pane.grant_button.text() == "Grant NetRead..."
-        QTest.mouseClick(pane.grant_button, Qt.MouseButton.LeftButton)
+        assert inspector.why.grant_button.text() == "Grant network access..."
+        QTest.mouseClick(inspector.why.grant_button, Qt.MouseButton.LeftButton)
         await settled(window)
-        assert pane.detail.part == "agent"
-        row = pane.detail.agent.model.row_at(pane.detail.agent.view.currentIndex().row())
+        assert inspector.part == "agent"
+        row = inspector.agent.model.row_at(inspector.agent.view.currentIndex().row())
         assert row is not None
         assert row.what == "NetRead"

@@ -102,7 +102,7 @@ async def test_every_cell_says_what_the_rights_of_its_agent_say(window: MainWind
 async def test_a_cell_is_filled_as_far_as_it_is_on_and_the_preview_gives_its_room_to_the_cells(
     window: MainWindow,
 ) -> None:
-    view, preview = pane_of(window).view, agents_page(window).preview
+    view, preview = pane_of(window).view, agents_page(window).inspector
     before, soft = view.width(), current_look().palette.verdict.allow.soft
     for agent_id, tool, share in (
         ("archivist", "recall", 1.0),
@@ -115,7 +115,7 @@ async def test_a_cell_is_filled_as_far_as_it_is_on_and_the_preview_gives_its_roo
         filled = sum(line.pixelColor(x, 0).name() == soft for x in range(line.width()))
         assert filled == round((CELL_WIDTH - 3) * share), tool
 
-    button = agents_page(window).preview_button
+    button = agents_page(window).inspector_button
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
     assert not preview.isVisible()
@@ -390,7 +390,7 @@ async def test_a_limit_that_is_added_by_hand_shows_in_the_cell_and_goes_with_an_
     before = text(window, "archivist", "recall", "search")
     press(window, Qt.Key.Key_Return)
     await settled(window)
-    detail = agents_page(window).tools.detail
+    detail = agents_page(window).inspector
     detail.show_part("limits")
     menu = detail.limits.menu
     menu.aboutToShow.emit()

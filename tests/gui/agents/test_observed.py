@@ -137,16 +137,17 @@ async def test_tree_why_and_matrix_say_the_same_of_every_row(window: MainWindow,
     (place, one), *_ = sorted(found.items(), key=lambda pair: (pair[1].is_some, pair[0]))
     tools.show_row(place[0], place[1] or None)
     await settled(window)
-    assert one.sentence in tools.why.sentence.text()
-    told = [why for row in range(tools.why.model.rowCount()) if (why := tools.why.model.row_at(row)) is not None]
+    why = agents_page(window).inspector.why
+    assert one.sentence in why.sentence.text()
+    told = why.model.rows
     (part,) = observed_parts(document.policy, time.time())
-    assert any(why.layer == "observed" and part.name in why.text and "not enforced" in why.text for why in told)
-    assert any(why.layer == "observed" and why.line for why in told), told
+    assert any(step.mark == "observed" and part.name in step.text and "not enforced" in step.text for step in told)
+    assert any(step.mark == "observed" and step.line for step in told), told
 
     window.undo()
     await settled(window)
     assert not any(cell(window, *row).data(NOTED) for row in shown_rows(window))
-    assert "observed" not in tools.why.sentence.text()
+    assert "observed" not in why.sentence.text()
 
 
 async def test_cells_that_are_kept_follow_what_is_observed(window: MainWindow) -> None:

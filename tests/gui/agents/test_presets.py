@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
-from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QRadioButton, QToolButton
+from PySide6.QtWidgets import QCheckBox, QPushButton, QRadioButton, QToolButton
 
 from gatewright.base.errors import Problem, Severity, Subject
 from gatewright.policy.rights import Preset
@@ -217,15 +217,14 @@ async def test_several_agents_are_removed_at_once(window: MainWindow) -> None:
     assert list(window.document.policy.agents) == ["archivist", "researcher", "operator", "newcomer"]
 
 
-async def test_declaring_is_the_tab_stop_after_the_tree(window: MainWindow) -> None:
+async def test_declaring_is_among_what_mends_the_row(window: MainWindow) -> None:
     window.selection.choose_agent("operator")
     tools = agents_page(window).tools
     tools.show_row("tracker", None)
     await settled(window)
-    window.activateWindow()
-    tools.view.setFocus()
-    QTest.keyClick(tools.view, Qt.Key.Key_Tab)
-    assert QApplication.focusWidget() is tools.declaring.button
+    assert agents_page(window).inspector.why.isAncestorOf(tools.declaring.button)
+    assert tools.declaring.button.isVisible()
+    assert tools.declaring.button.focusPolicy() & Qt.FocusPolicy.TabFocus
 
 
 async def test_large_changes_are_worked_out_beside_the_window(

@@ -109,11 +109,11 @@ async def test_tools_of_a_server_that_is_not_trusted_lead_to_the_question_on_the
 ) -> None:
     tools = pane(window)
     choose(window, "plant")
-    assert not tools.trust_button.isVisible()
+    assert not agents_page(window).inspector.why.trust_button.isVisible()
     choose(window, "far")
-    assert tools.trust_button.isVisible()
+    assert agents_page(window).inspector.why.trust_button.isVisible()
     tools.show_row("far_00", None)
-    QTest.mouseClick(tools.trust_button, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(agents_page(window).inspector.why.trust_button, Qt.MouseButton.LeftButton)
     await until(lambda: window.findChild(TrustDialog) is not None)
     dialog = window.findChild(TrustDialog)
     assert dialog is not None
@@ -122,10 +122,10 @@ async def test_tools_of_a_server_that_is_not_trusted_lead_to_the_question_on_the
     dialog.cancel_button.click()
     await settled(window)
     window.show_page("tools")
-    assert tools.trust_button.isVisible()
+    assert agents_page(window).inspector.why.trust_button.isVisible()
     window.document.workspace.trust_server("far")
     window.document.set_problems(window.document.workspace.current_problems())
-    assert not tools.trust_button.isVisible()
+    assert not agents_page(window).inspector.why.trust_button.isVisible()
 
 
 async def test_group_tells_its_name_its_kind_its_count_and_its_state_in_words(window: MainWindow) -> None:

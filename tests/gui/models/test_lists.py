@@ -3,10 +3,9 @@ from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.base.errors import Place, Problem, Severity
 from gatewright.policy.document import Agent
-from gatewright.policy.right import Layer, Reason
-from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.access.agents import AGENT_ID, DESCRIPTION, AgentListModel
-from gatewright_gui.pages.access.tools.why_pane import ReasonModel, Why
+from gatewright_gui.pages.access.tools.why import Step
+from gatewright_gui.pages.access.tools.why_pane import StepModel
 from gatewright_gui.pages.policy_file.problems import PLACE, ProblemModel
 from gatewright_gui.qt.table_model import ROW
 
@@ -103,19 +102,17 @@ def test_a_cause_that_is_a_warning_stands_below_the_errors(qapp: object) -> None
     assert [row.problem for row in model.rows] == [unknown, cause, mild]
 
 
-def test_reasons_get_their_lines_when_they_are_known(qapp: object) -> None:
-    model = ReasonModel()
+def test_steps_get_their_lines_when_they_are_known(qapp: object) -> None:
+    model = StepModel()
     tester = QAbstractItemModelTester(model, FATAL)
-    reasons = (
-        Reason(Layer.RULE, Verdict.DENY, "x", "not allowed", ("agents", "a", "tool_rules", 0)),
-        Reason(Layer.APPROVALS, Verdict.ASK, "y", "asks by its tier"),
-    )
+    address = ("agents", "a", "tool_rules", 0)
 
-    model.set_reasons(reasons)
-    assert model.row_at(0) == Why(Verdict.DENY, "tool rule", "not allowed", None)
-    model.set_lines({("agents", "a", "tool_rules", 0): 7})
+    model.set_steps((Step("stop", "not allowed", address), Step("ask", "asks by its tier")))
+    assert model.row_at(0) == Step("stop", "not allowed", address)
+    model.set_lines({address: 7}, "policy.toml")
 
-    assert model.index(0, 0).data(ROW) == Why(Verdict.DENY, "tool rule", "not allowed", 7)
-    assert str(model.index(0, 0).data()).endswith("line 7")
-    assert model.addresses == (("agents", "a", "tool_rules", 0),)
+    assert model.index(0, 0).data(ROW) == Step("stop", "not allowed", address, line=7, file="policy.toml")
+    assert str(model.index(0, 0).data()) == "Not allowed, line 7"
+    assert str(model.index(1, 0).data()) == "Asks by its tier"
+    assert model.addresses == (address,)
     assert tester.model() is model

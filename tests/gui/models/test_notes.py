@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from PySide6.QtCore import Qt
 
 from gatewright.base.pattern import compile_linear
 from gatewright.policy.capability import CapabilityKind, ClockRead, FsRead, NetRead
@@ -42,7 +43,8 @@ from gatewright_gui.pages.access.tools.row_state import (
     verdict_words,
 )
 from gatewright_gui.pages.access.tools.source_bar import sources_words
-from gatewright_gui.pages.access.tools.why_pane import LAYER_WORDS, ReasonModel
+from gatewright_gui.pages.access.tools.why import LAYER_WORDS, details_of
+from gatewright_gui.pages.access.tools.why_pane import StepModel
 from gatewright_gui.session.condition import constraint_words
 from tests.gui.models.values import CATALOG, NOTES, POLICY
 from tests.support.rights import rights_by_layers
@@ -185,15 +187,16 @@ def test_every_kind_of_limit_has_its_words(kind: RuleKind, conditions: tuple[str
     )
 
 
-def test_notes_stand_after_the_reasons_and_lead_to_their_line(qapp: object) -> None:
-    model = ReasonModel()
+def test_details_lead_to_their_line(qapp: object) -> None:
+    model = StepModel()
     note = Note("policy", "only if", ("policy", "rules", 0))
-    model.set_reasons((), (note,))
+    model.set_steps(details_of((note,)))
     model.set_lines({("policy", "rules", 0): 9}, "policy.toml")
-    why = model.row_at(0)
-    assert why is not None
-    assert (why.verdict, why.layer, why.where) == (None, "policy", "policy.toml:9")
-    assert str(model.index(0, 0).data()) == "note, policy: only if, line 9"
+    step = model.row_at(0)
+    assert step is not None
+    assert (step.mark, step.where) == ("note", "line 9")
+    assert str(model.index(0, 0).data()) == "policy: only if, line 9"
+    assert model.index(0, 0).data(Qt.ItemDataRole.ToolTipRole) == "policy: only if (policy.toml:9)"
 
 
 def test_rules_of_a_tool_that_is_off_are_said_to_wait() -> None:

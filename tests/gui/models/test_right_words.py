@@ -18,7 +18,8 @@ from gatewright.workspace.api import (
     rights_changes,
 )
 from gatewright_gui.pages.access.tools.right_lines import rows_of
-from gatewright_gui.pages.access.tools.row_state import asking_words, facts_of, verdict_sentence, verdict_words
+from gatewright_gui.pages.access.tools.row_state import asking_words, facts_of, verdict_words
+from gatewright_gui.pages.access.tools.why import verdict_sentence
 from gatewright_gui.session.effects import reaches_of, risks_of
 from gatewright_gui.session.path_share import path_shares
 from gatewright_gui.session.right_columns import OPERATION_CELLS, column_under, layout_of

@@ -120,7 +120,7 @@ async def test_a_click_on_a_problem_shows_the_row_that_it_is_about(
         chosen = window.selection
         assert window.shelf.current_key == "tools"
         assert (chosen.agent_id, chosen.tool, chosen.operation) == row
-        assert agents_page(window).tools.detail.part == part
+        assert agents_page(window).inspector.part == part
 
 
 async def test_enter_shows_the_level_that_decides_nothing(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ async def test_an_address_of_a_grant_leads_to_its_row_among_what_the_agent_has(t
         window.navigator.go_to_rule(place)
         await settled(window)
 
-        detail = agents_page(window).tools.detail
+        detail = agents_page(window).inspector
         assert (window.shelf.current_key, window.selection.agent_id, detail.part) == ("tools", owner.agent_id, "agent")
         row = detail.agent.model.row_at(detail.agent.view.currentIndex().row())
         assert row is not None

@@ -23,6 +23,7 @@ LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 async def chosen(window: MainWindow, agent_id: str, tool: str = "file") -> PreviewPane:
     window.selection.choose_agent(agent_id)
     agents_page(window).tools.show_row(tool, None)
+    agents_page(window).inspector.show_part("sees")
     await settled(window)
     return agents_page(window).preview
 
@@ -32,14 +33,14 @@ async def test_every_provider_says_how_it_takes_the_tool_and_a_click_chooses_its
     listings = window.document.workspace.view("operator").listings()
 
     for name in FORMATS:
-        button = preview.providers.buttons[name]
-        QTest.mouseClick(button, LEFT, PLAIN, button.rect().center())
+        preview.providers.action(name).trigger()
         await settled(window)
 
         lints = format_named(name).lints_all(listings).get("file", ())
         assert preview.provider == name
         assert sorted(row.code for row in preview.lints.model.rows) == sorted(lint.code for lint in lints)
-        assert (": ok" in button.accessibleName()) == (not lints)
+        assert (preview.providers.states[name] == "ok") == (not lints)
+        assert (": ok" in preview.providers.button.accessibleName()) == (not lints)
         assert preview.lints.isVisible() == bool(lints)
 
 
@@ -50,9 +51,7 @@ async def test_tool_that_is_off_is_shown_as_it_would_be_if_ticked_and_no_provide
     assert preview.unsent.isVisible()
     assert preview.unsent.text() == "Hidden from the model: not ticked. If it were on:"
     assert preview.code.language == "quiet"
-    assert {button.accessibleName().split(": ")[1] for button in preview.providers.buttons.values()} == {
-        "nothing is sent"
-    }
+    assert set(preview.providers.states.values()) == {"nothing is sent"}
     text = preview.code.text
 
     click(window, "context", None)
@@ -60,7 +59,8 @@ async def test_tool_that_is_off_is_shown_as_it_would_be_if_ticked_and_no_provide
 
     assert not preview.unsent.isVisible()
     assert (preview.code.text, preview.code.language) == (text, "json")
-    assert preview.providers.buttons["mcp"].accessibleName() == "MCP: ok"
+    assert preview.providers.states["mcp"] == "ok"
+    assert preview.providers.button.accessibleName() == "Format MCP: ok"
 
 
 async def test_readable_form_has_rows_marks_the_chosen_operation_and_strikes_out_what_is_not_sent(
@@ -72,13 +72,16 @@ async def test_readable_form_has_rows_marks_the_chosen_operation_and_strikes_out
     marked = [preview.code.editor.lines[one.cursor.blockNumber()] for one in preview.code.editor.extraSelections()]
     assert [line.strip() for line in marked] == ['"load",']
 
-    QTest.mouseClick(preview.form.button("readable"), LEFT)
+    preview.form.actions["readable"].trigger()
 
     sent, unsent = preview.code.text.split("Not sent to the model\n")
     right = window.document.rights("archivist")["file"]
     for operation in right.facts.operation_names:
         assert (f"• {operation} " in sent) == (operation in right.shown)
         assert (f"− {operation} " in unsent) == (operation not in right.shown)
+    assert sent.count("Give the text of a file") == 1, "each operation is told once"
+    assert "• op" in sent
+    assert "one of the operations above" in sent
     marked = [preview.code.editor.lines[one.cursor.blockNumber()] for one in preview.code.editor.extraSelections()]
     assert [line.split()[:2] for line in marked] == [["•", "load"]]
     last = preview.code.editor.document().lastBlock().previous()
@@ -169,7 +172,7 @@ async def test_estimate_is_marked(window: MainWindow) -> None:
 async def test_difference_to_the_last_save_follows_edits_and_saving(window: MainWindow) -> None:
     preview = await chosen(window, "operator")
     preview.part.set_current("difference")
-    QTest.mouseClick(preview.base.button("saved"), LEFT)
+    preview.base.actions["saved"].trigger()
     await settled(window)
     assert preview.empty.isVisible()
 
@@ -306,8 +309,9 @@ async def test_context_shows_core_and_pinned_blocks_in_order_and_follows_what_ot
     preview = await chosen(window, "operator")
     for label in ("plan", "station"):
         window.document.workspace.blocks("operator").delete(label, granted=Action.DELETE)
-    button = preview.part.button("context")
-    QTest.mouseClick(button, LEFT, PLAIN, button.rect().center())
+    assert not preview.part.button("context").isVisible()
+    next(one for one in preview.menu.actions() if one.objectName() == "preview.context").trigger()
+    assert preview.part.button("context").isVisible()
     await settled(window)
     assert preview.empty.isVisible()
     assert "page Memory" in preview.empty.accessibleDescription()

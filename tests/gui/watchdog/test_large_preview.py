@@ -37,6 +37,7 @@ async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
 async def test_schema_and_difference_of_all_tools_hold_up_nothing(window: MainWindow, gui_watchdog: Watching) -> None:
     page = agents_page(window)
     preview, tree = page.preview, page.tools.view
+    page.inspector.show_part("sees")
     window.selection.choose_agent("agent_0001")
 
     async def shown() -> None:

@@ -105,43 +105,43 @@ async def test_everything_that_the_foot_can_say_fits_a_small_screen(sized: MainW
     assert not outside(sized)
 
 
-async def test_names_have_room_and_the_preview_is_a_drawer_over_the_tree(sized: MainWindow) -> None:
+async def test_names_have_room_and_the_inspector_is_a_drawer_over_the_tree(sized: MainWindow) -> None:
     page = agents_page(sized)
     sized.show_page("tools")
     await settled(sized)
     lay_out()
-    assert not page.preview.isVisible()
+    assert not page.inspector.isVisible()
     assert page.tools.view.columnWidth(Column.NAME) >= SENSIBLE_NAME
     before = page.tools.view.geometry()
-    page.preview_button.click()
+    page.inspector_button.click()
     lay_out()
-    assert page.preview.isVisible()
+    assert page.inspector.isVisible()
     assert page.tools.view.geometry() == before
-    at = page.preview.mapTo(sized, page.preview.rect().center())
+    at = page.inspector.mapTo(sized, page.inspector.rect().center())
     under = sized.childAt(at)
     assert under is not None
-    assert page.preview.isAncestorOf(under)
+    assert page.inspector.isAncestorOf(under)
     assert not cut(sized)
-    page.preview_button.click()
-    assert not page.preview.isVisible()
+    page.inspector_button.click()
+    assert not page.inspector.isVisible()
 
 
-async def test_in_a_window_that_is_made_wider_the_preview_is_where_it_was_left(window: MainWindow) -> None:
+async def test_in_a_window_that_is_made_wider_the_inspector_is_where_it_was_left(window: MainWindow) -> None:
     dressed(window)
     lay_out()
     page = agents_page(window)
     for is_shown in (True, False):
-        page.preview_button.setChecked(is_shown)
+        page.inspector_button.setChecked(is_shown)
         for _ in range(2):
             window.resize(SCREEN)
             lay_out()
-            assert not page.preview.isVisible()
-            page.preview_button.click()
-            assert page.preview.isVisible()
+            assert not page.inspector.isVisible()
+            page.inspector_button.click()
+            assert page.inspector.isVisible()
             window.resize(1280, 800)
             lay_out()
-            assert page.preview.isVisible() == is_shown
-            assert page.preview_button.isChecked() == is_shown
+            assert page.inspector.isVisible() == is_shown
+            assert page.inspector_button.isChecked() == is_shown
 
 
 async def test_the_columns_that_have_no_room_are_named(window: MainWindow) -> None:

@@ -60,7 +60,7 @@ async def test_no_control_moves_when_another_row_of_the_tree_is_chosen(
         window.selection.choose_agent(agent)
         await settled(window)
         view.expandAll()
-        content = (page.tools.detail.why, page.tools.grant_button, page.preview.code, view)
+        content = (page.inspector.why, page.preview.code, view)
         before, rows = controls(window, *content), 0
         index = view.model().index(0, 0)
         while index.isValid():
@@ -71,16 +71,6 @@ async def test_no_control_moves_when_another_row_of_the_tree_is_chosen(
         assert rows > 30
         await settled(window)
         assert not moved(before, controls(window, *content)), agent
-
-
-async def test_the_parts_below_the_tree_are_chosen_at_one_place(window: MainWindow) -> None:
-    dressed(window)
-    page = agents_page(window)
-    before = controls(window, page.tools.detail.why, page.preview.code)
-    for part in ("limits", "agent", "why"):
-        page.tools.detail.show_part(part)
-        await settled(window)
-        assert not moved(before, controls(window, page.tools.detail.why, page.preview.code)), part
 
 
 async def test_a_bar_that_comes_or_goes_moves_nothing(window: MainWindow) -> None:

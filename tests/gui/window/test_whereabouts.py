@@ -39,12 +39,12 @@ async def test_window_opens_where_it_was_left(tmp_path: Path) -> None:
 async def test_parts_that_were_looked_at_are_shown_again(tmp_path: Path) -> None:
     policy = demo(tmp_path)
     async with opened_window(policy, tmp_path) as window:
-        agents_page(window).tools.detail.show_part("limits")
+        agents_page(window).inspector.show_part("limits")
         agents_page(window).preview.part.set_current("tokens")
         await settled(window)
 
     async with opened_window(policy, tmp_path) as window:
-        assert agents_page(window).tools.detail.part == "limits"
+        assert agents_page(window).inspector.part == "limits"
         assert agents_page(window).preview.part.current == "tokens"
 
 

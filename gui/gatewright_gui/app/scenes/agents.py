@@ -12,7 +12,7 @@ from gatewright_gui.pages.access.tools.matrix import MatrixModel, Place
 from gatewright_gui.pages.access.tools.matrix_words import UNKNOWN
 from gatewright_gui.pages.access.tools.tool_delegate import ask_rect, box_rect
 from gatewright_gui.pages.access.tools.tool_tree import Column
-from gatewright_gui.pages.access.tools.why_pane import Why
+from gatewright_gui.pages.access.tools.why import Step
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.session.calls import shown_tools
 
@@ -23,6 +23,7 @@ def boxes(tour: Tour) -> None:
     """An operation off, on, and off again; another asks first; why that is so."""
     agent_id, tool, _, operation = tour.subject
     tour.choose_row()
+    tour.choose("inspector.tabs", "sees")
     tour.choose("preview.part", "schema")
     compare_views(tour)
     tour.show("agent", f"what {agent_id} may do, and the schema of {tool}; {tour.text_of('agents.counter')}")
@@ -37,14 +38,21 @@ def boxes(tour: Tour) -> None:
         tour.check(f"the box of `{tool}`", tour.box() == MIXED, state == OFF)
         compare_views(tour)
         tour.show(name, f"{tool}.{operation} is {words}; {tour.text_of('agents.counter')}")
-    tour.choose("agents.detail.parts", "why")
+    tour.choose("inspector.tabs", "why")
     tour.choose_row(operation)
-    told = [row.text for row in column(tour.model_of("agents.why.list"), role=ROW) if isinstance(row, Why)]
+    told = [row.text for row in column(tour.model_of("agents.why.list"), role=ROW) if isinstance(row, Step)]
     rights = {right.operation: right for right in tour.document.rights(agent_id)[tool].operations}
     reasons = [reason.text for reason in rights[operation].reasons]
-    given = [text for text in told if text in reasons]
+    given = [reason for reason in reasons if any(reason in text for text in told)]
     tour.check("the reasons are the engine's, in its order", given, reasons)
+    tour.check("a row that is off says so first", tour.text_of("agents.why.sentence"), "Off: not ticked.")
     tour.show("why", f"why: {next(iter(given), '')}")
+    tour.choose("inspector.tabs", "try")
+    tour.click("inspector.decide")
+    tour.until(lambda: bool(tour.text_of("inspector.answer.title")), "the answer")
+    tour.check("a call of it is denied in place", tour.text_of("inspector.answer.title"), "Denied")
+    tour.show("try", f"a call of {tool}.{operation}, decided and not run")
+    tour.choose("inspector.tabs", "why")
     free = [name for name, right in rights.items() if right.verdict is Verdict.ALLOW]
     if free:
         asking = "replace" if "replace" in free else free[0]
@@ -58,7 +66,7 @@ def boxes(tour: Tour) -> None:
 def limit(tour: Tour) -> None:
     """A limit on calls is edited in its row."""
     tour.choose_row()
-    tour.choose("agents.detail.parts", "limits")
+    tour.choose("inspector.tabs", "limits")
     view = tour.find("agents.limits.list", QAbstractItemView)
     before = [str(value) for value in column(view.model(), limit_list.Column.VALUE)]
     row = next((row for row, value in enumerate(before) if value.endswith(" calls in a session")), None)
@@ -71,7 +79,7 @@ def limit(tour: Tour) -> None:
     tour.check("the new number is in the policy", MaxCalls(12) in limits_of(tour))
     tour.check("and in the row", column(view.model(), limit_list.Column.VALUE)[row], "12 calls in a session")
     tour.show("limit", f"{before[row]} with {tour.subject.tool} become 12")
-    tour.choose("agents.detail.parts", "why")
+    tour.choose("inspector.tabs", "why")
 
 
 def matrix(tour: Tour) -> None:
@@ -100,6 +108,7 @@ def compare_views(tour: Tour) -> None:
     """Ticked in the window, shown to the model, let in by the gate: the same operations."""
     document, (agent_id, tool, selector, _) = tour.document, tour.subject
     tour.choose_row()
+    tour.choose("inspector.tabs", "sees")
     operations = document.rights(agent_id)[tool].facts.operation_names
     ticked = [
         name for name in operations if tour.box(name) == ON and "off" not in tour.cell(name, Column.VERDICT).data()

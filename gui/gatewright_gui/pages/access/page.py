@@ -85,6 +85,6 @@ class AccessPage(TabbedPage):
             page.agent_wanted.connect(self.agents.add)
             self.agents.describe_requested.connect(lambda: self.show_tab("tools"))
             self.agents.describe_requested.connect(page.describe)
-            self._corner.addWidget(page.preview_button)
-            self.tab_changed.connect(partial(self._follow_tab, page.preview_button, row.key))
+            self._corner.addWidget(page.inspector_button)
+            self.tab_changed.connect(partial(self._follow_tab, page.inspector_button, row.key))
         return page

@@ -182,6 +182,13 @@ class FormPane(QWidget):
         return rows.row((name,)).field
 
     @property
+    def wanted_height(self) -> int:
+        """Pixels in which nothing has to be scrolled."""
+        held = self._scroll.widget()
+        rest = sum(part.sizeHint().height() for part in (self.search, self._foot) if not part.isHidden())
+        return rest + (held.sizeHint().height() if held is not None else 0) + 2
+
+    @property
     def first(self) -> QWidget | None:
         """What is filled in first."""
         parts = self._root.tab_parts() if self._root is not None else []

@@ -161,7 +161,7 @@ class Segmented(QWidget):
         path = QPainterPath()
         path.addRoundedRect(0.5, 0.5, self.width() - 1, self.height() - 1, 3, 3)
         painter.fillPath(path, QColor(palette.raised))
-        for segment in list(self._segments.values())[1:]:
+        for segment in [one for one in self._segments.values() if not one.isHidden()][1:]:
             painter.fillRect(segment.x() - 1, 1, 1, self.height() - 2, QColor(palette.border_strong))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QColor(palette.border_strong))

@@ -12,10 +12,11 @@ from gatewright.workspace.api import (
     kind_of,
     read_scope,
 )
-from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.document import Document
 
 __all__ = [
+    "ACCESS_WORDS",
     "change_capability",
     "grant",
     "grant_refusal",
@@ -25,6 +26,20 @@ __all__ = [
     "scope_example",
     "scope_tip",
 ]
+ACCESS_WORDS = {
+    CapabilityKind.NET_READ: mark("network access"),
+    CapabilityKind.NET_WRITE: mark("leave to send to the network"),
+    CapabilityKind.FS_READ: mark("read access"),
+    CapabilityKind.FS_WRITE: mark("write access"),
+    CapabilityKind.DB_READ: mark("access to databases"),
+    CapabilityKind.DB_WRITE: mark("leave to change databases"),
+    CapabilityKind.EXEC: mark("leave to run programs"),
+    CapabilityKind.WASM_EXEC: mark("leave to run modules"),
+    CapabilityKind.CLOCK_READ: mark("the clock"),
+    CapabilityKind.ENV_READ: mark("environment variables"),
+    CapabilityKind.ADVANCED_EDIT: mark("advanced editing"),
+}
+"""The kinds in words that end `needs ...` and `Grant ...`."""
 _FOLDERS = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
 
 

@@ -5,34 +5,39 @@ its own.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import cast
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
+from PySide6.QtWidgets import QMenu, QSizePolicy, QStackedWidget, QWidget
 
 from gatewright_gui.pages.access.preview.answers import Answers, Wanted
-from gatewright_gui.pages.access.preview.lint_pane import LintPane
-from gatewright_gui.pages.access.preview.parts import (
+from gatewright_gui.pages.access.preview.choices import (
     BASES,
     COPY_KEYS,
     COPY_NAMES,
     COUNTING,
+    FORMAT_WORDS,
     FORMS,
     NO_AGENT,
     NOTHING_CHANGED,
     PARTS,
     SCOPES,
+    FormatChoice,
+    MenuChoice,
     counts_text,
     host_texts,
+    menu_button,
     sentence,
 )
-from gatewright_gui.pages.access.preview.provider_tabs import FORMAT_WORDS, ProviderTabs
+from gatewright_gui.pages.access.preview.lint_pane import LintPane
 from gatewright_gui.pages.access.preview.token_table import TokenTable, as_table, context_words, rule_words, total_words
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import counted, tr
-from gatewright_gui.qt.layout import Gap, column_of, holding, named, row_of, stretch
-from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import Role, current_look, tie_icon
+from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -43,6 +48,9 @@ from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.memory_watch import MemoryWatch
 from gatewright_gui.session.preview import Base, LintRow, Preview
+
+CONTEXT = PARTS[-1][0]
+"""The view that is not of the row; it stands beside the others while it is shown."""
 
 
 class PreviewPane(QWidget):
@@ -61,9 +69,12 @@ class PreviewPane(QWidget):
         self._wanted_place: LintRow | None = None
         self._marked: tuple[str | None, ...] = ()
         self.part = Segmented(tr("What to show"), is_dense=True)
-        self.scope = Segmented(tr("Of which tools"))
-        self.base = Segmented(tr("Compared with"))
-        self.form = Segmented(tr("How to show it"))
+        self.menu = QMenu(self)
+        self.scope = MenuChoice(self.menu, "preview.scope", tr("Of which tools"), SCOPES)
+        self.form = MenuChoice(self.menu, "preview.form", tr("Schema as"), FORMS)
+        self.base = MenuChoice(self.menu, "preview.base", tr("Difference from"), BASES)
+        self.more = menu_button("preview.more", tr("Which tools, and how they are shown"), self.menu)
+        tie_icon(self.more, "ellipsis")
         self.about = ElidedLabel(role="muted")
         self.code = CodeView(tr("Preview"))
         self.code.keep_wrapping("preview", context.sizes)
@@ -76,7 +87,7 @@ class PreviewPane(QWidget):
         self.counts = ElidedLabel(role="muted")
         self.tokens = ElidedLabel(role="text")
         self.token_rule = ElidedLabel(role="muted")
-        self.providers = ProviderTabs()
+        self.providers = FormatChoice()
         self.unsent = Label(wraps=True)
         self.whole_hosts = named(Label(wraps=True), "preview.hosts.whole")
         self.narrowing_hosts = named(Label(wraps=True), "preview.hosts.narrowing")
@@ -98,18 +109,18 @@ class PreviewPane(QWidget):
         self._ask()
 
     def _lay_out(self) -> None:
-        for choice, segments in ((self.part, PARTS), (self.scope, SCOPES), (self.base, BASES), (self.form, FORMS)):
-            for key, text, tip in segments:
-                choice.add_segment(key, tr(text), tooltip=tr(tip))
+        for key, text, tip in PARTS:
+            self.part.add_segment(key, tr(text), tooltip=tr(tip))
+        _, text, tip = PARTS[-1]
+        self.menu.addSeparator()
+        open_context = partial(self.part.set_current, CONTEXT)
+        add_action(self.menu, tr(text), open_context, name="preview.context", icon="database", tip=tr(tip))
         self.unsent.setContentsMargins(8, 2, 8, 6)
         self.unsent.setProperty("kind", "heading")
         self.unsent.hide()
         parts: dict[str, QWidget] = {
             "part": self.part,
-            "scope": self.scope,
             "unsent": self.unsent,
-            "base": self.base,
-            "form": self.form,
             "about": self.about,
             "code": self.code,
             "counts": self.counts,
@@ -137,29 +148,15 @@ class PreviewPane(QWidget):
         split.restore((430, 170))
         self.lints.hide()
         tokens = current_look().tokens
-        controls = column_of(
-            row_of(self.part, stretch()),
-            row_of(self.scope, stretch(), self.form, space=2),
-            space=1,
-            margins=(2, 1, 2, 0),
-        )
-        bar = row_of(self.base, Gap(1), stretch(self.about), margins=(2, 0, 1, 1))
+        controls = row_of(self.part, stretch(), self.providers, self.more, space=1, margins=(1, 1, 1, 1))
+        bar = row_of(stretch(self.about), margins=(2, 0, 1, 0))
         bar.setSpacing(2)
         self.code.put_buttons_in(bar)
         bar.addWidget(self.copy_tokens)
         coins = IconLabel("coins", "muted", size=tokens.small_icon_size)
         cost = row_of(coins, self.tokens, stretch(), self.token_rule, space=1)
-        foot = column_of(self.counts, cost, space=1, margins=(2, 1))
-        column_of(
-            controls,
-            self.providers,
-            bar,
-            *(row for _, row in self._hosts),
-            self.unsent,
-            stretch(split),
-            foot,
-            into=self,
-        )
+        foot = column_of(bar, holding(column_of(cost, self.counts, space=1, margins=(2, 0, 2, 1))))
+        column_of(controls, *(row for _, row in self._hosts), self.unsent, stretch(split), foot, into=self)
 
     def _connect(self) -> None:
         document, selection = self._context.document, self._context.selection
@@ -225,7 +222,6 @@ class PreviewPane(QWidget):
 
     def _ask_texts(self, _why: object = None) -> None:
         self._answers.ask_texts(self._wanted)
-        self.providers.setVisible(self._wanted is not None)
         self._ask_comparison()
         self._ask_context()
         self._show_tokens()
@@ -303,16 +299,17 @@ class PreviewPane(QWidget):
     def _show_bar(self, part: str, shown: Preview | None) -> None:
         """The buttons that fit the part, whether there is something to copy or not."""
         is_table = part == "tokens"
-        for choice in (self.scope, self.providers):
-            choice.setEnabled(part != "context")
+        self.part.button(CONTEXT).setVisible(part == CONTEXT)
+        self.providers.setVisible(self._wanted is not None and part != CONTEXT)
+        self.scope.set_usable(part != CONTEXT)
         self.unsent.setText(shown.unsent if shown is not None and part in {"schema", "rules"} else "")
         self.unsent.setVisible(bool(self.unsent.text()))
         texts = host_texts(shown, part) if shown is not None else ("", "")
         for (label, row), text in zip(self._hosts, texts, strict=True):
             label.setText(text)
             row.setVisible(bool(text))
-        self.base.setVisible(part == "difference")
-        self.form.setVisible(part == "schema")
+        self.base.set_usable(part == "difference")
+        self.form.set_usable(part == "schema")
         self.copy_tokens.setVisible(is_table)
         self.copy_tokens.setEnabled(self._answers.report is not None)
         for button in (self.code.find_button, self.code.wrap_button, self.code.copy_button):
@@ -410,7 +407,9 @@ class PreviewPane(QWidget):
             self._say_empty("database", tr("Nothing in context"), text)
 
     def _tell_lines(self, count: int) -> None:
-        self.about.set_text(counted(count, "line", "lines"))
+        lines = counted(count, "line", "lines")
+        is_all = self.scope.current == "agent"
+        self.about.set_text(tr("all tools, {lines}", lines=lines) if is_all else lines)
 
     def _say_empty(self, icon: str, title: str, text: str) -> None:
         for button in (self.code.find_button, self.code.wrap_button, self.code.copy_button, self.copy_tokens):

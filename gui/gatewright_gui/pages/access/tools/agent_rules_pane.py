@@ -138,7 +138,6 @@ class AgentRulesPane(RulesPane[AgentRow]):
         if agent is None or self._agent is None or agent.agent_id != self._agent.agent_id:
             self.model.drop_draft()
         self._agent, self._row = agent, (tool, operation)
-        self.header.set_note(agent.agent_id if agent else "")
         self.setEnabled(agent is not None)
         rows: Sequence[AgentRow] = ()
         if agent is not None:

@@ -1,4 +1,4 @@
-"""The tab Tools: the tree of the chosen agent or the matrix of everyone, and beside it what the model sees.
+"""The tab Tools: the tree of the chosen agent or the matrix of everyone, and beside it the inspector.
 
 The matrix is made when it is first wanted.
 """
@@ -10,7 +10,7 @@ from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
 from gatewright.workspace.api import Address
-from gatewright_gui.pages.access.preview import PreviewPane
+from gatewright_gui.pages.access.tools.inspector import Inspector
 from gatewright_gui.pages.access.tools.tool_pane import ToolPane
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.language import tr
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gatewright_gui.pages.access.tools.matrix_pane import MatrixPane
 
 
-MODE_KEY, PREVIEW_KEY = "agents.mode", "agents.preview"
+MODE_KEY, INSPECTOR_KEY = "agents.mode", "agents.inspector"
 _NARROWEST, _PER_TEXT_SIZE = 224, 44
 """Pixels of the page below which its panes do not stand side by side: of all texts, and by their size."""
 _LEFT_FREE = 200
@@ -35,7 +35,7 @@ _LEFT_FREE = 200
 class ToolsPage(Page):
     """Two panes side by side.
 
-    Where they do not fit side by side the preview is a drawer at the right, over the tree, and closed at first.
+    Where they do not fit side by side the inspector is a drawer at the right, over the tree, and closed at first.
     """
 
     agent_wanted = Signal()
@@ -46,12 +46,14 @@ class ToolsPage(Page):
         self.setObjectName("agents")
         self._context = context
         self.tools = ToolPane(context)
-        self.preview = PreviewPane(context)
+        self.inspector = Inspector(context)
+        self.preview = self.inspector.sees
         self._matrix: MatrixPane | None = None
         self._is_choosing = False
         self.switch = QAction(tr("Switch between an agent and everyone"), self)
-        self.preview_button = named(IconButton("panel-right", tr("Show or hide the preview")), "agents.preview.shown")
-        self._dock_row = column_of(stretch(self.preview))
+        tip = tr("Show or hide the inspector")
+        self.inspector_button = named(IconButton("panel-right", tip), "agents.inspector.shown")
+        self._dock_row = column_of(stretch(self.inspector))
         self._dock = holding(self._dock_row)
         self._drawer = named(QWidget(self), "agents.drawer")
         self._is_narrow = False
@@ -64,11 +66,11 @@ class ToolsPage(Page):
         )
         self._lay_out()
         self._connect()
-        self.preview_button.setCheckable(True)
-        self.preview_button.toggled.connect(self._show_preview)
+        self.inspector_button.setCheckable(True)
+        self.inspector_button.toggled.connect(self._show_inspector)
         current_look().changed.connect(self._choose_place)
-        self.preview_button.setChecked(True)
-        self.preview_button.setChecked(context.sizes.choice(PREVIEW_KEY) != "hidden")
+        self.inspector_button.setChecked(True)
+        self.inspector_button.setChecked(context.sizes.choice(INSPECTOR_KEY) != "hidden")
         context.selection.show_everyone(on=context.sizes.choice(MODE_KEY) == "matrix")
 
     def _lay_out(self) -> None:
@@ -77,9 +79,8 @@ class ToolsPage(Page):
         split = Splitter(Qt.Orientation.Horizontal, "agents", self._context.sizes)
         for pane in (self._middle, self._dock):
             split.addWidget(pane)
-        for at, share in enumerate((5, 4)):
-            split.setStretchFactor(at, share)
-        split.restore((664, 374))
+        split.setStretchFactor(0, 1)
+        split.restore((650, 388))
         column_of(split, into=self)
         edge = named(QFrame(), kind="vline")
         edge.setFixedWidth(1)
@@ -99,6 +100,9 @@ class ToolsPage(Page):
         for signal in (context.document.closed, context.document.opened, context.document.policy_changed):
             signal.connect(self._show_middle)
         self._show_middle()
+        self.inspector.why.add_mend(self.tools.declaring.button)
+        self.tools.row_shown.connect(self.inspector.show_row)
+        self.tools.tell_row()
         self.preview.tool_requested.connect(self.tools.choose_tool)
         self.preview.tokens_counted.connect(self.tools.show_tokens)
         context.navigator.tool_requested.connect(self._show_tool)
@@ -133,16 +137,16 @@ class ToolsPage(Page):
         self._context.selection.show_everyone(on=not self.shows_matrix)
         self.focus_main()
 
-    def _show_preview(self, on: bool) -> None:
+    def _show_inspector(self, on: bool) -> None:
         """Hidden, it leaves its room to the tree or the matrix. A drawer is open for now: that is not kept."""
         (self._drawer if self._is_narrow else self._dock).setVisible(on)
         if not self._is_narrow:
-            self._context.sizes.set_choice(PREVIEW_KEY, "" if on else "hidden")
+            self._context.sizes.set_choice(INSPECTOR_KEY, "" if on else "hidden")
 
     # the drawer
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802
-        """Room for the panes without the preview."""
+        """Room for the panes without the inspector."""
         size = super().minimumSizeHint()
         return size if self._dock.isHidden() else size - QSize(self._dock.minimumSizeHint().width() + HANDLE_WIDTH, 0)
 
@@ -154,7 +158,7 @@ class ToolsPage(Page):
     def _choose_place(self, _why: object = None) -> None:
         """By the size of the page and its texts alone, whatever is chosen: nothing jumps."""
         self._set_narrow(self.width() < _NARROWEST + _PER_TEXT_SIZE * current_look().tokens.text_size)
-        wide = min(max(self.preview.minimumSizeHint().width(), self.width() // 2), self.width() - _LEFT_FREE)
+        wide = min(max(self.inspector.minimumSizeHint().width(), self.width() // 2), self.width() - _LEFT_FREE)
         self._drawer.setGeometry(self.width() - wide, 0, wide, self.height())
 
     def _set_narrow(self, is_narrow: bool) -> None:
@@ -163,15 +167,15 @@ class ToolsPage(Page):
         self._is_narrow = is_narrow
         self._dock.hide()
         self._drawer.hide()
-        (self._drawer_row if is_narrow else self._dock_row).addWidget(self.preview, 1)
+        (self._drawer_row if is_narrow else self._dock_row).addWidget(self.inspector, 1)
         self._drawer.raise_()
-        is_shown = not is_narrow and self._context.sizes.choice(PREVIEW_KEY) != "hidden"
-        self.preview_button.setChecked(is_shown)
-        self._show_preview(is_shown)
+        is_shown = not is_narrow and self._context.sizes.choice(INSPECTOR_KEY) != "hidden"
+        self.inspector_button.setChecked(is_shown)
+        self._show_inspector(is_shown)
 
     def show_schema(self) -> None:
         """Show what the model gets and give it the keys, where there is something."""
-        self.preview_button.setChecked(True)
+        self._show_part("sees")
         self.preview.part.set_current("schema")
         if self.preview.code.isVisible():
             self.preview.code.editor.setFocus(Qt.FocusReason.OtherFocusReason)
@@ -252,6 +256,11 @@ class ToolsPage(Page):
 
     def _show_detail(self, part: str, rule: Address | None) -> None:
         """Of the row that was asked for just before."""
-        self.tools.detail.show_part(part)
+        self._show_part(part)
         if rule is not None:
-            self.tools.detail.show_rule(rule)
+            self.inspector.show_rule(rule)
+
+    def _show_part(self, part: str) -> None:
+        """In a drawer that is closed nobody would see it."""
+        self.inspector_button.setChecked(True)
+        self.inspector.show_part(part)

@@ -165,30 +165,6 @@ def _verdict_word(op: OperationFacts, row: OperationRight) -> str:
     return short or right_words(row.word)
 
 
-def verdict_sentence(tool: ToolRight, operation: OperationRight | None) -> str:
-    """What all layers together make of a row, and why, in one sentence."""
-    rows = [
-        (op, row) for op, row in zip(tool.facts.operations, tool.operations, strict=True) if operation in (None, row)
-    ]
-    words = {"" if row.is_hidden else _verdict_word(op, row) for op, row in rows}
-    if len(words) > 1:
-        on = sum(not row.is_hidden for _, row in rows)
-        return tr("Its operations differ, {count} of {every} are on. Choose one to see why.", count=on, every=len(rows))
-    verdict = verdict_of(tool, operation)
-    reason = next((one.text for one in reasons_of(tool, operation) if one.verdict is verdict), "")
-    depending = next((text for op, row in rows if (text := depending_words(op, row))), "")
-    if verdict is not Verdict.ALLOW and reason:
-        plain = reason.replace("`", "")
-        if verdict is Verdict.DENY:
-            return tr("Denied, because {reason}.", reason=plain)
-        asks = tr("Asks first, because {reason}, and it {depends}.", reason=plain, depends=depending)
-        return asks if depending else tr("Asks first, because {reason}.", reason=plain)
-    if depending:
-        return tr("Allowed, but it {depends}.", depends=depending)
-    limited = any(row.limits for _, row in rows)
-    return tr("Allowed, within its limits.") if limited else tr("Allowed: every layer lets it through.")
-
-
 _SHORT = {
     Layer.TOOLS: mark("tools"),
     Layer.RULE: mark("rule"),

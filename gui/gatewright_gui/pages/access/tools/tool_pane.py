@@ -7,44 +7,37 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
-from gatewright.workspace.api import CapabilityKind, Reason
 from gatewright_gui.pages.access.agents import tools_with_problems
 from gatewright_gui.pages.access.tools.declare_menu import DeclareMenu
-from gatewright_gui.pages.access.tools.detail_pane import DetailPane
 from gatewright_gui.pages.access.tools.filter_bar import FilterBar
-from gatewright_gui.pages.access.tools.grant_button import GrantButton
 from gatewright_gui.pages.access.tools.legend import LegendButton
-from gatewright_gui.pages.access.tools.notes import Note, notes_of, observed_notes, problem_notes, reading_notes
 from gatewright_gui.pages.access.tools.rights_menu import RightsMenu
-from gatewright_gui.pages.access.tools.row_state import Asking, verdict_sentence
+from gatewright_gui.pages.access.tools.row_state import Asking
 from gatewright_gui.pages.access.tools.share_counter import ShareCounter
 from gatewright_gui.pages.access.tools.source_bar import SourceBar, advice_for
 from gatewright_gui.pages.access.tools.tool_filter import ToolFilterModel
 from gatewright_gui.pages.access.tools.tool_fit import NO_FILTERS
-from gatewright_gui.pages.access.tools.tool_tree import ASKING, OPERATION, REASONS, SHARE, TOOL, ToolTreeModel
+from gatewright_gui.pages.access.tools.tool_tree import ASKING, OPERATION, SHARE, TOOL, ToolTreeModel
 from gatewright_gui.pages.access.tools.tool_view import ToolView
-from gatewright_gui.pages.access.tools.why_pane import Step, ladder
+from gatewright_gui.pages.access.tools.why import ShownRow
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import line_text, tip_text
-from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.quiet_field import QuietField
 from gatewright_gui.qt.widget.search_field import SearchField
-from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.document import ChangeSet
-from gatewright_gui.session.filetext import lines_of
+from gatewright_gui.session.path_share import Shares
 from gatewright_gui.session.readings import is_strange, readings
 from gatewright_gui.session.tokens import TokenReport
-from gatewright_gui.session.verbs.file import server_of
 from gatewright_gui.session.workson import works_on
 
 if TYPE_CHECKING:
@@ -52,16 +45,15 @@ if TYPE_CHECKING:
 
 
 _WIDEST_NAME = 200
-_OF_GROUP = mark(
-    "The box is for all tools of the group that are shown; those that wait to be accepted stay as they are."
-)
 _RESET = mark("Clear overrides…")
-TASK_RIGHTS, TASK_READINGS, TASK_LINES = "agents.tree", "agents.readings", "agents.lines"
-TASK_SHARES = "agents.shares"
+TASK_RIGHTS, TASK_READINGS, TASK_SHARES = "agents.tree", "agents.readings", "agents.shares"
 
 
 class ToolPane(QWidget):
     """Shows the agent of the selection and keeps the selection's tool."""
+
+    row_shown = Signal(object)
+    """ShownRow: another row is the current one, or more is known of it."""
 
     def __init__(self, context: PageContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -70,11 +62,7 @@ class ToolPane(QWidget):
         self.model = ToolTreeModel(self, self)
         self.rows = ToolFilterModel(self.model, self)
         self.view = ToolView(self.model, self.rows)
-        self.detail = DetailPane(context)
-        self.shares = ShareCounter(
-            context, lambda _agent, _tools, found: self.model.set_shares(found), self, TASK_SHARES
-        )
-        self.why = self.detail.why
+        self.shares = ShareCounter(context, lambda _agent, _tools, found: self._take_shares(found), self, TASK_SHARES)
         self.nothing = EmptyState("search", tr("Nothing fits"), tr("No tool or operation fits."), action=tr("Show all"))
         self.search = named(SearchField(tr("Filter tools and operations")), "agents.search")
         self.filters = FilterBar()
@@ -85,12 +73,6 @@ class ToolPane(QWidget):
         self.title = named(Label(), "agents.title", kind="heading")
         self.reset_button = named(QPushButton(tr(_RESET)), "agents.reset", kind="link")
         self.declaring = DeclareMenu(context, self)
-        tip = tr("See exactly what would be started or connected to for these tools, and trust it")
-        self.trust_button = named(WordButton(tr("Trust...")), "agents.trust", tip=tip, kind="link")
-        tie_icon(self.trust_button, "lock-open")
-        self.grant_button = GrantButton(context, self._ask_grant)
-        self._origin = ""
-        """Where the tools of the current row come from."""
         self.rights_menu = RightsMenu(context, self)
         self.first_row: tuple[str | None, str | None] = (None, None)
         """Tool and operation to begin with when rows come; the first of all where they are not there."""
@@ -110,14 +92,6 @@ class ToolPane(QWidget):
 
     def _lay_out(self) -> None:
         self.nothing.hide()
-        split = Splitter(Qt.Orientation.Vertical, "agents.why", self._context.sizes)
-        split.addWidget(holding(column_of(stretch(self.view), stretch(self.nothing))))
-        split.addWidget(self.detail)
-        for button in (self.grant_button, self.trust_button, self.declaring.button):
-            self.why.header.add_control(button, keeps_room=True)
-        for at, share in enumerate((2, 1)):
-            split.setStretchFactor(at, share)
-        split.restore((380, 230))
         self.description.setPlaceholderText(tr("Say what this agent is for"))
         searches = (stretch(self.search), self.filters.button, self._preset_button(), LegendButton("agents.legend"))
         column_of(
@@ -127,12 +101,10 @@ class ToolPane(QWidget):
             row_of(*searches, space=2, margins=(2, 1, 1, 1)),
             self.filters,
             self.sources,
-            stretch(split),
+            stretch(self.view),
+            stretch(self.nothing),
             into=self,
         )
-        QWidget.setTabOrder(self.view, self.grant_button)
-        QWidget.setTabOrder(self.grant_button, self.trust_button)
-        QWidget.setTabOrder(self.trust_button, self.declaring.button)
 
     def _preset_button(self) -> QToolButton:
         self.preset_menu = QMenu(self)
@@ -185,8 +157,6 @@ class ToolPane(QWidget):
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._open_menu)
         self.declaring.declared.connect(self.view.open_tool)
-        self.trust_button.clicked.connect(self._ask_trust)
-        self.detail.line_requested.connect(self._context.navigator.go_to_line)
         self.description.editingFinished.connect(self._describe)
         self.sources.source_asked.connect(self._attach)
         self.view.left_out.connect(self.sources.say_left_out)
@@ -220,6 +190,10 @@ class ToolPane(QWidget):
         if found is not None:
             self.model.set_readings(found)
             self._row_changed()
+
+    def _take_shares(self, found: Shares) -> None:
+        self.model.set_shares(found)
+        self.tell_row()
 
     def show_tokens(self, report: object) -> None:
         """What each tool costs; None while that is being counted."""
@@ -309,9 +283,7 @@ class ToolPane(QWidget):
 
     def _problems_changed(self, _problems: object) -> None:
         self._show_problems()
-        self._show_trust()
-        if self.view.currentIndex().isValid():
-            self._show_reasons()
+        self.tell_row()
 
     def _open_first(self) -> None:
         if self.model.rowCount() <= 12:
@@ -379,68 +351,27 @@ class ToolPane(QWidget):
         if tool is None and self.rows.is_filtering and self.model.rowCount():
             return  # nothing fits for the moment: what is chosen stays
         self._selection.choose_tool(tool, operation)
-        self._show_reasons()
-        ground = self.model.ground_of(tool or "").partition(":")[0].replace("`", "")
-        group = self.rows.group_at(self.view.currentIndex())
-        named = f"{tool} > {operation}" if operation else tool or (group.words if group else "")
-        self.why.header.set_note(f"{named} · {ground}" if ground else named)
+        self.tell_row()
         right = self.model.right_of(self.model.index_of(tool, None)) if tool is not None else None
-        self._origin = right[0].facts.origin if right else group.origin if group else ""
-        self._show_trust()
         self.declaring.show_tool(right[0].facts if right else None, self.model.reading_of(tool or ""))
 
-    def _show_reasons(self) -> None:
-        """Why the current row is as it is, as far as it is known now."""
+    def tell_row(self) -> None:
+        """Tell all that is known of the current row now."""
         tool, operation = self.view.current_row
         index = self.view.currentIndex()
-        reasons: tuple[Reason | Step, ...] = index.data(REASONS) or ()
         found = self.model.right_of(self.model.index_of(tool, operation)) if tool is not None else None
-        sentence = verdict_sentence(*found) if found is not None else ""
-        noted = self.model.noted_at(*found) if found is not None else None
-        if noted is not None:
-            sentence = f"{sentence} {noted.sentence}"
-        if found is not None and (operation is not None or len(found[0].operations) == 1 or found[0].is_hidden):
-            reasons = ladder(*found, ("agents", self._agent_id, "tools"))
-        self.why.sentence.setText(sentence)
-        self.grant_button.show_row(self._agent_id, found[0] if found else None, found[1] if found else None)
-        self.why.model.set_reasons(reasons, self._notes(tool, operation))
-        nothing = tr(_OF_GROUP) if self.rows.group_at(index) is not None else tr("Choose a tool or an operation.")
-        self.why.set_nothing(sentence or nothing)
-        if self.why.model.addresses:
-            self._context.tasks.start(self._find_lines(), TASK_LINES, replace=True)
-
-    def _show_trust(self) -> None:
-        """Whether the server of the current row's tools waits for trust."""
-        place = ("catalogs", self._origin)
-        about = (one for one in self._document.problems if one.subject is not None and one.subject.address == place)
-        self.trust_button.setVisible(any(server_of(self._document, one) for one in about))
-
-    def _ask_grant(self, kind: CapabilityKind) -> None:
-        self.detail.show_part("agent")
-        self.detail.agent.grant(kind)
-
-    def _ask_trust(self, _checked: bool = False) -> None:
-        self._context.navigator.ask_for_trust(self._origin)
-
-    def _notes(self, tool: str | None, operation: str | None) -> tuple[Note, ...]:
-        """What limits the row without hiding it."""
-        policy, agent = self._document.policy, self._document.policy.agents.get(self._agent_id)
-        found = self.model.right_of(self.model.index_of(tool, None)) if tool is not None else None
-        if agent is None or found is None:
-            return ()
-        told = reading_notes(policy, found[0].facts, self.model.reading_of(found[0].facts.name))
-        wrong = problem_notes(self._document.problems, agent.agent_id, found[0], operation)
-        row = self.model.right_of(self.model.index_of(found[0].facts.name, operation))
-        noted = self.model.noted_at(*row) if row is not None else None
-        observed = observed_notes(policy, agent, found[0].facts, noted)
-        return (*observed, *wrong, *notes_of(policy, agent, found[0], operation), *told)
-
-    async def _find_lines(self) -> None:
-        addresses = self.why.model.addresses
-        lines = await self._context.deriver.derive(lines_of, addresses)
-        if lines is not None:
-            path = self._document.path
-            self.why.model.set_lines(lines, path.name if path else "")
+        agent, group = self._document.policy.agents.get(self._agent_id), self.rows.group_at(index)
+        if found is None:
+            named = ShownRow(agent, group=group.words, origin=group.origin) if group is not None else ShownRow(agent)
+            self.row_shown.emit(named)
+            return
+        right, row = found
+        name = right.facts.name
+        ground = self.model.ground_of(name).partition(":")[0].replace("`", "")
+        noted, reading = self.model.noted_at(right, row), self.model.reading_of(name)
+        self.row_shown.emit(
+            ShownRow(agent, right, row, index.data(SHARE), noted, reading, ground=ground, origin=right.facts.origin)
+        )
 
     # what is asked for
 

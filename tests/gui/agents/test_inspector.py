@@ -1,25 +1,27 @@
-"""Limits, constraints, capabilities and approvals edited in place, with a real mouse and real keys."""
+"""The inspector: the steps to a verdict, a call decided in place, limits and grants edited, by real mouse and keys."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from gatewright.policy.capability import ClockRead, FsRead, NetWrite
-from gatewright.policy.document import Agent
+from gatewright.policy.document import Agent, PermissionRule, Source
+from gatewright.policy.glob import PermissionRules
+from gatewright.policy.reach import place_rights
 from gatewright.policy.rule import AfterOutside, ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, Verdict
 from gatewright_gui.pages.access.tools import agent_rules
 from gatewright_gui.pages.access.tools.constraint_dialog import ConstraintDialog
-from gatewright_gui.pages.access.tools.detail_pane import DetailPane
+from gatewright_gui.pages.access.tools.inspector import Inspector
 from gatewright_gui.pages.access.tools.limit_list import Column
-from gatewright_gui.pages.page import PageContext
+from gatewright_gui.pages.access.tools.why import DETAILS, Places, ShownRow, places_of
 from gatewright_gui.qt.widget.number_field import NumberField
-from gatewright_gui.settings import Preferences
+from gatewright_gui.session.path_share import path_shares
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, demo, opened_window, settled, until
 
@@ -31,7 +33,7 @@ EVERYWHERE = f'{HEADER}tool_name = "*"\nrule_type = {{ RateLimit = {{ calls = 10
 @dataclass
 class Shown:
     window: MainWindow
-    pane: DetailPane
+    pane: Inspector
 
     @property
     def operator(self) -> Agent:
@@ -78,32 +80,15 @@ async def shown(tmp_path: Path) -> AsyncIterator[Shown]:
     assert marker in text
     policy.write_text(text.replace(marker, EVERYWHERE + marker), "utf-8")
     async with opened_window(policy, tmp_path) as window:
-        sizes = Preferences(tmp_path / "other.ini")
+        window.show_page("tools")
         window.selection.choose_agent("operator")
-        context = PageContext(
-            window.document,
-            window.selection,
-            window.navigator,
-            window.deriver,
-            window.tasks,
-            sizes,
-            window.waiting,
-            window.draft,
-            window.save_reviewed,
-        )
-        pane = DetailPane(context)
-        pane.resize(640, 300)
-        pane.show()
-        pane.activateWindow()
+        window.activateWindow()
         await settled(window)
-        yield Shown(window, pane)
-        pane.close()
-        pane.deleteLater()
+        yield Shown(window, agents_page(window).inspector)
 
 
 async def choose(shown: Shown, part: str, tool: str = "file", operation: str | None = None) -> None:
     agents_page(shown.window).tools.show_row(tool, operation)
-    shown.pane.activateWindow()
     shown.pane.show_part(part)
     await settled(shown.window)
 
@@ -258,7 +243,7 @@ async def test_inherited_limits_are_never_changed_from_a_row(shown: Shown) -> No
 async def test_a_click_on_a_line_asks_for_it(shown: Shown) -> None:
     await choose(shown, "limits")
     asked: list[object] = []
-    shown.pane.line_requested.connect(asked.append)
+    shown.window.navigator.line_requested.connect(asked.append)
     view, index = shown.pane.limits.view, shown.limit("Max calls", Column.WHERE)
 
     QTest.mouseClick(view.viewport(), LEFT, pos=view.visualRect(index).center())
@@ -423,15 +408,202 @@ async def test_parts_that_are_not_shown_are_brought_up_to_date_when_they_are(sho
     assert [texts[0] for texts in shown.limits()] == ["Rate", "Before the end"]
 
 
-@pytest.mark.parametrize("part", ["limits", "agent"])
-async def test_tab_goes_from_the_parts_into_the_one_that_is_made_when_it_is_chosen(shown: Shown, part: str) -> None:
-    page = agents_page(shown.window)
-    detail, passed = page.tools.detail, list[QWidget]()
-    detail.show_part(part)
+@pytest.mark.parametrize("part", ["limits", "agent", "try"])
+async def test_tab_goes_from_the_bar_into_the_part_that_is_made_when_it_is_chosen(shown: Shown, part: str) -> None:
+    pane, passed = shown.pane, list[QWidget]()
+    pane.show_part(part)
+    await settled(shown.window)
+    goals = {
+        "limits": lambda: pane.limits.view,
+        "agent": lambda: pane.agent.view,
+        "try": lambda: pane.trial.decide_button,
+    }
 
-    widget = detail.parts.nextInFocusChain()
-    while widget is not None and not page.preview.isAncestorOf(widget) and widget is not detail.parts:
-        passed.append(widget)
+    widget = pane.tabs.button("agent").nextInFocusChain()
+    while widget is not None and widget is not pane.tabs.button("agent"):
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisibleTo(shown.window):
+            passed.append(widget)
         widget = widget.nextInFocusChain()
 
-    assert (detail.limits if part == "limits" else detail.agent).view in passed
+    at = passed.index(goals[part]())
+    assert all(pane.isAncestorOf(one) for one in passed[: at + 1]), [one.objectName() for one in passed[: at + 1]]
+
+
+async def test_a_verdict_by_path_is_one_sentence_that_every_decision_bears_out(shown: Shown) -> None:
+    document, policy = shown.window.document, shown.window.document.policy
+    told = 0
+    for agent in policy.agents.values():
+        for name, tool in document.rights(agent.agent_id).items():
+            for row in tool.operations:
+                places = places_of(policy, agent, tool, row)
+                if places is None:
+                    continue
+                told += 1
+                source = places.source
+                place = place_rights(policy, agent.agent_id, tool)[row.operation]
+                real = PermissionRules(source.permission_rules, source.default_permission)
+                for path in PATHS:
+                    wanted = place.verdict(source, real.explain(path).permission, ())
+                    assert said_by(places, path) is wanted, (agent.agent_id, name, row.operation, path, places.sentence)
+    assert told > 10
+
+
+PATHS = (
+    *(
+        "a.md",
+        "a.log",
+        "secrets/a",
+        "secrets/b/c.log",
+        "drafts/a.md",
+        "drafts/a.log",
+        "drafts/final/a",
+        "drafts/final/b/c",
+    ),
+    *(
+        "drafts/secrets/a",
+        "notes/a",
+        "notes/secrets/a",
+        "notes/drafts/a",
+        "inbox/a",
+        "inbox/secrets/x",
+        "inbox/b/c.log",
+    ),
+)
+
+
+def said_by(places: Places, path: str) -> Verdict:
+    """The verdict on a path by what the sentence says, read from the left."""
+
+    def lies_in(names: tuple[str, ...]) -> bool:
+        rules = tuple(PermissionRule(bound(name, places.source), Permission.NONE) for name in names)
+        return PermissionRules(rules, Permission.READ_WRITE).explain(path).index is not None
+
+    if lies_in(places.never):
+        return Verdict.DENY
+    return next((verdict for verdict, names in places.named if lies_in(names)), places.rest)
+
+
+def bound(name: str, source: Source) -> str:
+    """The pattern that a name stands for."""
+    patterns = [rule.pattern for rule in source.permission_rules]
+    return (
+        name if name in patterns else next(one for one in patterns if one.strip("/").removesuffix("/**") == name[:-1])
+    )
+
+
+async def test_why_is_a_sentence_and_at_most_four_steps_and_leaves_out_what_was_not_reached(shown: Shown) -> None:
+    why, document = shown.pane.why, shown.window.document
+    seen = 0
+    for agent in document.policy.agents.values():
+        shown.window.selection.choose_agent(agent.agent_id)
+        await settled(shown.window)
+        for name, tool in document.rights(agent.agent_id).items():
+            for row in tool.operations:
+                row_shown = ShownRow(agent, tool, row)
+                why.show_row(row_shown)
+                steps = [step for step in why.model.rows if step.mark not in DETAILS]
+                assert 2 - (not row.ticked) <= len(steps) <= 4, (agent.agent_id, name, row.operation)
+                assert steps[0].mark == ("on" if row.ticked else "off")
+                assert any(step.mark == "stop" for step in steps) or not row.is_overruled
+                assert why.sentence.text().startswith("Off: ") == (not row.ticked)
+                assert why.sentence.text().startswith("No effect") == row.is_overruled
+                seen += 1
+    assert seen > 200
+
+
+async def test_why_draws_the_files_and_its_steps_lead_to_the_rules_of_files(shown: Shown) -> None:
+    shown.window.selection.choose_agent("archivist")
+    await choose(shown, "why", operation="replace")
+    why = shown.pane.why
+    assert why.sentence.text() == (
+        "Never in secrets/ and drafts/final/; allowed in drafts/, asks first in inbox/, denied everywhere else."
+    )
+    share = path_shares(shown.window.document.workspace, "archivist", frozenset({"file"}))["file", "replace"]
+    assert share.files > 0
+    counts = {"allow": share.allow, "ask": share.ask, "deny": share.deny}
+    for verdict, label in why.share.counts.items():
+        assert label.isVisible() == (counts[verdict] > 0)
+        assert label.text.split()[0] == f"{counts[verdict]:,}"
+
+    row = next(at for at, step in enumerate(why.model.rows) if step.mark == "rest")
+    assert why.model.rows[row].where == "default"
+    rect = why.view.visualRect(why.model.index(row, 0))
+    QTest.mouseClick(why.view.viewport(), LEFT, pos=rect.center())
+    await settled(shown.window)
+    assert shown.window.shelf.current_key == "files"
+
+    shown.window.show_page("tools")
+    QTest.mouseClick(why.share.files_button, LEFT)
+    await settled(shown.window)
+    assert shown.window.shelf.current_key == "files"
+
+
+async def test_the_limits_among_the_steps_lead_to_their_tab(shown: Shown) -> None:
+    await choose(shown, "why")
+    why = shown.pane.why
+    row = next(at for at, step in enumerate(why.model.rows) if step.mark == "limit")
+    why.view.setFocus()
+    why.view.setCurrentIndex(why.model.index(row, 0))
+    QTest.keyClick(why.view, Qt.Key.Key_Return)
+    assert shown.pane.part == "limits"
+
+
+async def test_the_bar_of_tabs_never_moves(shown: Shown) -> None:
+    places = {key: shown.pane.tabs.button(key).mapTo(shown.window, QPoint()) for key in shown.pane.tabs.keys}
+    for key in shown.pane.tabs.keys:
+        QTest.mouseClick(shown.pane.tabs.button(key), LEFT)
+        for tool, operation in (("file", None), ("file", "append"), ("calendar", None), ("block", "load")):
+            agents_page(shown.window).tools.show_row(tool, operation)
+            await settled(shown.window)
+            assert shown.pane.part == key
+            now = {one: shown.pane.tabs.button(one).mapTo(shown.window, QPoint()) for one in places}
+            assert now == places, (key, tool, operation)
+
+
+async def test_a_call_is_decided_in_place_by_the_gate_and_follows_the_policy(shown: Shown) -> None:
+    await choose(shown, "try", operation="append")
+    trial, workspace = shown.pane.trial, shown.window.document.workspace
+    given = trial.form.values()
+    assert given["op"] == "append"
+    assert given["path"]
+    before = sorted(workspace.folder.rglob("*.md"))
+
+    QTest.mouseClick(trial.decide_button, LEFT)
+    await settled(shown.window)
+
+    decision = workspace.decide("operator", "file", given)
+    assert trial.answer.record is not None
+    assert trial.answer.record.verdict is decision.verdict is Verdict.ASK
+    assert trial.answer.title.text() == "Asks first"
+    assert trial.answer.stage.text() == f"at stage {decision.stage}"
+    assert sorted(workspace.folder.rglob("*.md")) == before, "nothing was run"
+
+    QTest.keyClick(agents_page(shown.window).tools.view, Qt.Key.Key_Space)
+    await settled(shown.window)
+    assert trial.form.values() == given
+    assert trial.answer.title.text() == "Denied", "it was decided again once the box was off"
+    assert trial.answer.record.reason
+
+    QTest.mouseClick(trial.open_button, LEFT)
+    await settled(shown.window)
+    assert shown.window.shelf.current_key == "try"
+
+
+async def test_what_is_typed_of_a_call_greys_the_answer_until_it_is_decided_by_the_keys(shown: Shown) -> None:
+    await choose(shown, "try", operation="read")
+    trial = shown.pane.trial
+    trial.decide()
+    await settled(shown.window)
+    assert trial.answer.title.text() == "Allowed"
+    field = trial.form.editor("path")
+    assert field is not None
+    trial.form.set_values({"op": "read", "path": "secrets/none.md"})
+    assert not trial.answer.title.isEnabled()
+    QTest.keyClick(trial.decide_button, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    await settled(shown.window)
+    assert trial.answer.title.isEnabled()
+    assert trial.answer.title.text() == "Denied"
+    assert trial.answer.rule_button.isVisible()
+    QTest.mouseClick(trial.answer.rule_button, LEFT)
+    await settled(shown.window)
+    assert shown.window.shelf.current_key == "files"

@@ -1,0 +1,236 @@
+"""The inspector beside the tree, in one place: why the current row is as it is, what the model sees of it, its limits,
+a call to try, and what the agent is granted.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from gatewright.workspace.api import Address, CapabilityKind, ToolFacts, pick_tools
+from gatewright_gui.pages.access.preview import PreviewPane
+from gatewright_gui.pages.access.tools.why import ShownRow
+from gatewright_gui.pages.access.tools.why_pane import WhyPane
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import line_text, tip_text
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.session.document import ChangeSet
+
+if TYPE_CHECKING:
+    from gatewright_gui.pages.access.tools.agent_rules_pane import AgentRulesPane
+    from gatewright_gui.pages.access.tools.limits_pane import LimitsPane
+    from gatewright_gui.pages.access.tools.try_pane import TryPane
+
+WidgetT = TypeVar("WidgetT", bound=QWidget)
+TABS = (
+    ("why", mark("Why"), mark("The effect on the row, and the steps that lead to it")),
+    ("sees", mark("What the model sees"), mark("Schema, rules, tokens and differences, in every format")),
+    ("limits", mark("Limits"), mark("Calls, pauses, rates and arguments of the row, edited in place")),
+    ("try", mark("Try"), mark("A call of the row, decided and not run")),
+    ("agent", mark("Agent"), mark("What the agent is granted, and what asks first")),
+)
+_KEYS = tuple(key for key, _, _ in TABS)
+_LATE = frozenset({"limits", "try", "agent"})
+"""Tabs that are made when they are first wanted, and worked out while somebody looks at them."""
+
+
+MOST_NAME = 220
+"""Pixels for the name of the row."""
+
+
+class Inspector(QWidget):
+    """One tab at a time, below a bar that never moves."""
+
+    def __init__(self, context: PageContext, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("inspector")
+        self._context = context
+        self._stale = set(_LATE)
+        self.tabs = named(Segmented(tr("Inspector"), is_dense=True), "inspector.tabs")
+        self.name = named(Label(), "inspector.name", kind="heading")
+        self.ground = named(ElidedLabel(role="muted"), "inspector.ground")
+        self.why = WhyPane(context)
+        self.sees = PreviewPane(context)
+        self._bodies = QStackedWidget()
+        self._controls = {key: QWidget() for key in _KEYS}
+        """At the right of the name, of each tab its own."""
+        self._row = ShownRow()
+        self._lay_out()
+        self._connect()
+        self.tabs.keep("inspector.tab", context.sizes)
+        self._refresh()
+
+    def _lay_out(self) -> None:
+        for key, text, tip in TABS:
+            self.tabs.add_segment(key, tr(text), tooltip=tr(tip))
+            self._bodies.addWidget({"why": self.why, "sees": self.sees}.get(key) or QWidget())
+        self.ground.setMinimumWidth(1)
+        tokens = current_look().tokens
+        self._head = holding(
+            row_of(self.name, stretch(self.ground), *self._controls.values(), space=2, margins=(2, 0, 0, 0))
+        )
+        self._head.setFixedHeight(tokens.control_height + tokens.space_2)
+        column_of(row_of(self.tabs, stretch(), margins=(1, 1, 1, 0)), self._head, stretch(self._bodies), into=self)
+
+    def _connect(self) -> None:
+        context = self._context
+        self.tabs.current_changed.connect(self._show_tab)
+        self.why.grant_requested.connect(self._ask_grant)
+        self.why.part_requested.connect(self.show_part)
+        context.document.closed.connect(self._let_go)
+        context.document.opened.connect(self._all_stale)
+        context.document.policy_changed.connect(self._policy_changed)
+        context.selection.agent_changed.connect(self._all_stale)
+        context.selection.tool_changed.connect(self._all_stale)
+
+    # tabs
+
+    @cached_property
+    def limits(self) -> "LimitsPane":
+        """The limits of the row; made when they are first wanted."""
+        from gatewright_gui.pages.access.tools.limits_pane import LimitsPane
+
+        made = LimitsPane(self._context)
+        made.line_requested.connect(self._context.navigator.go_to_line)
+        return self._put_in("limits", made, made.header)
+
+    @cached_property
+    def trial(self) -> "TryPane":
+        """A call to try; made when it is first wanted."""
+        from gatewright_gui.pages.access.tools.try_pane import TryPane
+
+        return self._put_in("try", TryPane(self._context))
+
+    def _put_in(self, key: str, made: WidgetT, header: QWidget | None = None) -> WidgetT:
+        """In place of what kept its place, in the order of the Tab key as well."""
+        at = _KEYS.index(key)
+        empty = self._bodies.widget(at)
+        self._bodies.insertWidget(at, made)
+        if empty is not None:
+            _follow_with_tab(empty, made)
+            self._bodies.removeWidget(empty)
+            empty.deleteLater()
+        layout = self._head.layout()
+        if header is not None and layout is not None:
+            empty, self._controls[key] = self._controls[key], header
+            header.setVisible(self.part == key)
+            layout.replaceWidget(empty, header)
+            _follow_with_tab(empty, header)
+            empty.deleteLater()
+        return made
+
+    @cached_property
+    def agent(self) -> "AgentRulesPane":
+        """What the agent is granted; made when it is first wanted."""
+        from gatewright_gui.pages.access.tools.agent_rules_pane import AgentRulesPane
+
+        made = AgentRulesPane(self._context)
+        made.line_requested.connect(self._context.navigator.go_to_line)
+        return self._put_in("agent", made, made.header)
+
+    # what is shown
+
+    @property
+    def part(self) -> str:
+        """Key of the tab that is shown."""
+        return self.tabs.current or "why"
+
+    def show_part(self, key: str) -> None:
+        """Show a tab: `why`, `sees`, `limits`, `try` or `agent`."""
+        self.tabs.set_current(key)
+
+    def show_rule(self, address: Address) -> None:
+        """Make a rule of the tab that is shown the current one, ready to be edited."""
+        if self.part == "limits":
+            self.limits.show_rule(address)
+        elif self.part == "agent":
+            from gatewright_gui.pages.access.tools.agent_rules import Column
+
+            self.agent.view.show_row(self.agent.model.row_of(address), Column.VALUE)
+
+    def show_row(self, row: ShownRow) -> None:
+        """Another row of the tree is current, or more is known of it."""
+        self._row = row
+        self._show_name()
+        self.why.show_row(row)
+
+    def _show_name(self) -> None:
+        """The name of the row; of what is the agent's that of the agent."""
+        agent, is_of_row = self._row.agent, self.part != "agent"
+        name = self._row.name if is_of_row else agent.agent_id if agent is not None else ""
+        self.name.setText(line_text(self.name.fontMetrics(), name, MOST_NAME, Qt.TextElideMode.ElideMiddle))
+        self.name.setToolTip(tip_text(name))
+        self.ground.set_text(self._row.ground if is_of_row else "")
+
+    def _show_tab(self, key: str) -> None:
+        self._refresh()
+        self._show_name()
+        for tab, controls in self._controls.items():
+            controls.setVisible(tab == key)
+        self._bodies.setCurrentIndex(_KEYS.index(key))
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """What was put off while nobody looked."""
+        super().showEvent(event)
+        self._refresh()
+
+    def _policy_changed(self, changes: ChangeSet) -> None:
+        if changes.everything or changes.sources or self._context.selection.agent_id in changes.agents:
+            self._all_stale()
+
+    def _let_go(self) -> None:
+        """Of a workspace that is gone nothing stays, in what is not shown either."""
+        self.show_row(ShownRow())
+        for tab in _LATE & {"try" if key == "trial" else key for key in self.__dict__}:
+            self._fill(tab, None)
+        self._all_stale()
+
+    def _all_stale(self, _why: object = None) -> None:
+        self._stale |= _LATE
+        self._refresh()
+
+    def _refresh(self) -> None:
+        if self.part in self._stale:
+            self._stale.discard(self.part)
+            self._fill(self.part, self._context.selection.tool)
+
+    def _fill(self, tab: str, tool: str | None) -> None:
+        selection = self._context.selection
+        agent = self._context.document.policy.agents.get(selection.agent_id or "")
+        operation = selection.operation if tool is not None else None
+        fill: dict[str, Callable[[], None]] = {
+            "limits": lambda: self.limits.show_row(agent, self._facts(tool), operation),
+            "try": lambda: self.trial.show_row(agent.agent_id if agent is not None else None, tool, operation),
+            "agent": lambda: self.agent.show_agent(agent, tool, operation),
+        }
+        fill[tab]()
+
+    def _facts(self, tool: str | None) -> ToolFacts | None:
+        """The tool in the major that the agent has; its rights are not wanted, which can take long."""
+        document = self._context.document
+        agent = document.policy.agents.get(self._context.selection.agent_id or "")
+        of_name = [facts for facts in document.catalog if facts.name == tool]
+        return pick_tools(of_name, agent.tools).get(tool) if agent is not None and tool is not None else None
+
+    def _ask_grant(self, kind: CapabilityKind) -> None:
+        self.show_part("agent")
+        self.agent.grant(kind)
+
+
+def _follow_with_tab(place: QWidget, part: QWidget) -> None:
+    """What a tab holds comes where its place is; Qt orders only widgets that take the focus."""
+    before = place.previousInFocusChain()
+    while before is not None and before is not place and before.focusPolicy() == Qt.FocusPolicy.NoFocus:
+        before = before.previousInFocusChain()
+    for widget in part.findChildren(QWidget):
+        if before is not None and widget.focusPolicy() != Qt.FocusPolicy.NoFocus:
+            QWidget.setTabOrder(before, widget)
+            before = widget
