@@ -233,7 +233,10 @@ class ServersPage(Page):
         return None if row is None else row.subject
 
     def choose(self, kind: str, name: str) -> None:
-        """Make a row the current one, by what it stands for and its name."""
+        """Make a row the current one, by what it stands for and its name; one that is filtered out is shown again."""
+        if self.model.find((kind, name)) < 0:
+            self.list.search.clear()
+            self.model.search("")
         self.list.choose(self.model.find((kind, name)))
 
     def _forget(self) -> None:
@@ -305,6 +308,9 @@ class ServersPage(Page):
             if ago != self._ago:
                 self._ago = ago
                 self.model.tell_changed()
+                self._show()
+            elif isinstance(self._subject, Connected):  # its facts say since when
+                self._show()
 
     def _show(self) -> None:
         """Show the facts of the chosen row."""

@@ -1,5 +1,6 @@
 """The list of the place Servers: one listing under four headings."""
 
+import time
 from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import QRect, Qt
@@ -26,12 +27,17 @@ def _agents_tip(row: Row) -> str:
     return ", ".join(row.agents)
 
 
+def _last_tip(row: Row) -> str:
+    """The whole time."""
+    return "" if row.last_s is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.last_s))
+
+
 COLUMNS: tuple[Column[Row], ...] = (
     Column(mark("Name"), lambda row: row.name, 158, lambda row: ((row.icon, row.role),) if row.icon else ()),
     Column(mark("State"), lambda row: row.state, 140, role=lambda row: row.role),
     Column(mark("What it can do"), lambda row: row.does, REST, role=lambda row: row.does_role, tip=_does_tip),
     Column(mark("Agents"), lambda row: row.agent_words, 62, tip=_agents_tip),
-    Column(mark("Last call"), lambda row: row.last_words, 74, role=lambda _: "muted"),
+    Column(mark("Last call"), lambda row: row.last_words, 74, role=lambda _: "muted", tip=_last_tip),
     Column(mark("Today"), lambda row: row.today_words, 52, is_number=True),
 )
 
