@@ -73,8 +73,8 @@ def test_problems_of_one_kind_stand_below_a_heading_that_folds_them(qapp: object
 
     assert [model.index(row, 0).data() for row in range(3)] == [
         "all alone",
-        "104 × grave: the grave of …",
-        "4 × mild: the mild of …",
+        "104 × the grave of …",
+        "4 × the mild of …",
     ]
     assert model.rowCount() == 7, "few are open, many are folded"
     assert model.counts == (105, 4), "what is folded counts"
@@ -87,6 +87,8 @@ def test_problems_of_one_kind_stand_below_a_heading_that_folds_them(qapp: object
     assert model.rowCount() == 3
     model.search("GRAVE `t77`")
     assert [row.problem for row in model.rows] == [errors[77]]
+    model.search("mild `t1`")
+    assert [row.problem for row in model.rows] == [warnings[1]]
     model.search("nothing of the kind")
     assert model.rowCount() == 0
     assert model.counts == (105, 4)

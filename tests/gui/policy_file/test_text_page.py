@@ -9,7 +9,7 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
-from gatewright_gui.pages.policy_file import TextPage
+from gatewright_gui.pages.policy_file import PolicyFilePage, TextPage
 from gatewright_gui.pages.policy_file.problems import ProblemsPage
 from gatewright_gui.session.verbs.agents import describe_agent
 from gatewright_gui.window.main_window import MainWindow
@@ -166,3 +166,44 @@ async def test_a_policy_that_does_not_open_is_mended_as_text(policy: Path, tmp_p
         await until(lambda: window.document.is_open)
         assert policy.read_bytes().decode() == good
         await settled(window)
+
+
+async def test_outline_marks_parts_with_problems_and_the_tab_counts_them(tmp_path: Path, policy: Path) -> None:
+    agent = '\n[agents.scribe]\ntools = ["file"]\nsources = []\n'
+    policy.write_text(policy.read_text("utf-8") + agent, "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        page = await page_of(window)
+        model = page.outline.rows
+        await until(lambda: any(model.role_of(row) for row in model.rows))
+        assert [row.name for row in model.rows if model.role_of(row) == "ask"] == ["scribe"]
+        at = next(at for at, row in enumerate(model.rows) if row.name == "scribe")
+        assert model.index(at, 0).data(Qt.ItemDataRole.AccessibleTextRole).endswith("a warning")
+        place = window.shelf.place("text")
+        assert isinstance(place, PolicyFilePage)
+        assert place.bar.tabText(1) == f"Problems  {len(window.document.problems)}"
+
+        describe_agent(window.document, "operator", "moved")
+        replace(page, "scribe", "scriber")
+        await until(lambda: window.draft.is_pending)
+        assert "not applied" in place.bar.tabText(0)
+        assert not any(model.role_of(row) for row in model.rows)
+        window.draft.discard()
+        await settled(window)
+
+
+async def test_find_box_is_there_at_once_and_stays(window: MainWindow) -> None:
+    page = await page_of(window)
+    bar = page.code.find_bar
+    assert bar.isVisible()
+    assert not page.code.find_button.isVisible()
+    QTest.keyClicks(bar.field, "operator")
+    assert bar.hits > 1
+    QTest.keyClick(bar.field, Qt.Key.Key_Return)
+    assert bar.count.text().startswith("2 of ")
+    QTest.keyClick(bar.field, Qt.Key.Key_Escape)
+    assert bar.isVisible()
+    assert page.editor.hasFocus()
+    assert not bar.field.text()
+    page.focus_search()
+    assert bar.field.hasFocus()
+    assert page.code.wrap_button.parentWidget() is page.code.copy_button.parentWidget() is bar

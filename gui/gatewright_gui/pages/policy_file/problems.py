@@ -150,7 +150,7 @@ class ProblemModel(ListingModel[ProblemRow]):
     """One row per problem that fits the search, errors first; those of one kind can be folded."""
 
     def __init__(self, columns: Sequence[Column[ProblemRow]] = COLUMNS) -> None:
-        super().__init__(columns)
+        super().__init__(columns, lambda row: f"{row.words} {row.about} {row.where} {row.problem.code}")
         self._kinds: dict[tuple[bool, str, str], list[ProblemRow]] = {}
         """Those that fit the search."""
         self._turned: frozenset[tuple[bool, str, str]] = frozenset()

@@ -1,0 +1,62 @@
+"""The settings of the policy file: what the search leaves, and what the choices say that they do."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QComboBox, QLabel, QWidget
+
+from gatewright_gui.pages.policy_file.settings_pane import SettingsPage
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import settled, until
+
+
+async def page_of(window: MainWindow) -> SettingsPage:
+    window.show_page("settings")
+    await settled(window)
+    page = window.shelf.page("settings")
+    assert isinstance(page, SettingsPage)
+    return page
+
+
+def is_seen(page: SettingsPage, name: str) -> bool:
+    found = page.findChild(QWidget, f"settings.{name}")
+    assert found is not None
+    return found.isVisible()
+
+
+async def test_the_search_leaves_the_settings_that_have_all_words_and_leads_to_the_first(window: MainWindow) -> None:
+    page = await page_of(window)
+    page.focus_search()
+    await until(page.search.hasFocus)
+    QTest.keyClicks(page.search, "time limit")
+    assert is_seen(page, "defaults.timeout_s")
+    assert not is_seen(page, "defaults.max_output_bytes")
+    assert not is_seen(page, "workspace.name")
+
+    QTest.keyClick(page.search, Qt.Key.Key_Down)
+    field = page.findChild(QWidget, "settings.defaults.timeout_s")
+    assert field is not None
+    assert field.hasFocus()
+
+    page.search.setText("no such words")
+    assert is_seen(page, "nothing")
+    page.search.clear()
+    assert is_seen(page, "workspace.name")
+    assert is_seen(page, "shell.room")
+    assert not is_seen(page, "nothing")
+
+
+@pytest.mark.parametrize(
+    ("at", "effect"),
+    [(0, "You are asked before each."), (1, "They run without asking."), (3, "They are refused.")],
+)
+async def test_a_choice_says_what_it_does(window: MainWindow, at: int, effect: str) -> None:
+    page = await page_of(window)
+    choice = page.findChild(QComboBox, "settings.defaults.privileged")
+    told = page.findChild(QLabel, "settings.defaults.privileged.effect")
+    assert choice is not None
+    assert told is not None
+    choice.setCurrentIndex(at)
+    choice.activated.emit(at)
+    await settled(window)
+    assert told.text() == effect
