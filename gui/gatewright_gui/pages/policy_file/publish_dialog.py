@@ -80,6 +80,14 @@ _COLUMNS: tuple[Column[PublishRow], ...] = (
 )
 
 
+class PublishModel(ListingModel[PublishRow]):
+    """The files of a card."""
+
+    def key(self, row: PublishRow) -> object:
+        """The file, whatever happens to it."""
+        return row.name
+
+
 class PublishCard(QPushButton):
     """A way to publish, as a large button with a sentence."""
 
@@ -117,7 +125,7 @@ class PublishPane(QWidget):
         super().__init__()
         self._context, self._document = context, context.document
         empty = EmptyState("circle-check", tr("Nothing to write"), "")
-        self.files = Listing(ListingModel(_COLUMNS), self._name("files"), tr("Files"), empty, chooses=True)
+        self.files = Listing(PublishModel(_COLUMNS), self._name("files"), tr("Files"), empty, chooses=True)
         self.code = named(CodeView(tr("What changes in this file")), self._name("code"))
         self.note = named(ProseLabel(), self._name("note"), kind="muted")
         self.fault = named(Label(wraps=True), self._name("fault"), kind="error")
