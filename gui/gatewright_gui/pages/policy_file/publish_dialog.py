@@ -1,6 +1,8 @@
 """Puts the policy to work: in a program, for a team, before MCP clients, before coding agents.
 
 A card each: the files that would be written, what changes in them, a button, and afterwards the next lines to type.
+
+Over 450 lines, because its four cards share one pane and are told apart by little.
 """
 
 import asyncio
