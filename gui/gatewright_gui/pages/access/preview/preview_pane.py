@@ -111,6 +111,7 @@ class PreviewPane(QWidget):
     def _lay_out(self) -> None:
         for key, text, tip in PARTS:
             self.part.add_segment(key, tr(text), tooltip=tr(tip))
+        self.part.button(CONTEXT).hide()
         _, text, tip = PARTS[-1]
         self.menu.addSeparator()
         open_context = partial(self.part.set_current, CONTEXT)
