@@ -42,7 +42,7 @@ _IS_NOTED = f"kind = 'PolicyDecision' AND instr(CAST(body AS TEXT), '\"enforced\
 _TABLE = """CREATE TEMP TABLE calls (
   seq INTEGER PRIMARY KEY, last INTEGER, wall_s REAL, kind TEXT, call_id TEXT UNIQUE, agent TEXT, session TEXT,
   tool TEXT, operation TEXT, decided INTEGER, verdict TEXT, reason TEXT, client TEXT, ended TEXT, elapsed_ms REAL,
-  within TEXT, step INTEGER, noted TEXT, callers TEXT
+  within TEXT, step INTEGER, noted TEXT, callers TEXT, answer TEXT, grant_id TEXT
 )"""
 _BY_WITHIN = "CREATE INDEX temp.calls_within ON calls (within) WHERE within IS NOT NULL"
 _READ = f"""INSERT INTO calls
@@ -58,7 +58,10 @@ _READ = f"""INSERT INTO calls
     CASE WHEN {_IS_STEP} THEN CAST({_BODY} ->> '$.within' AS TEXT) END,
     CASE WHEN {_IS_STEP} THEN CAST({_BODY} ->> '$.step' AS INTEGER) END,
     CASE WHEN {_IS_NOTED} THEN json_array({_BODY} ->> '$.stage', coalesce({_BODY} ->> '$.rule', '')) END,
-    CASE WHEN {_IS_CHILD} THEN (SELECT group_concat(value, '{_BESIDE}') FROM json_each({_BODY}, '$.callers')) END
+    CASE WHEN {_IS_CHILD} THEN (SELECT group_concat(value, '{_BESIDE}') FROM json_each({_BODY}, '$.callers')) END,
+    CASE kind WHEN 'ApprovalRequested' THEN '' WHEN 'ApprovalResolved' THEN CAST(body AS TEXT) END,
+    CASE WHEN kind = 'PolicyDecision' AND instr(CAST(body AS TEXT), '"grant"')
+      THEN CAST({_BODY} ->> '$.grant' AS TEXT) END
   FROM main.rows WHERE seq BETWEEN ? AND ? ORDER BY seq
   ON CONFLICT (call_id) DO UPDATE SET seq = min(seq, excluded.seq), last = max(last, excluded.seq),
     wall_s = min(wall_s, excluded.wall_s), kind = CASE WHEN excluded.seq < seq THEN excluded.kind ELSE kind END,
@@ -68,7 +71,8 @@ _READ = f"""INSERT INTO calls
     client = coalesce(excluded.client, client), ended = {_LATER.format("ended")},
     elapsed_ms = {_LATER.format("elapsed_ms")},
     within = coalesce(excluded.within, within), step = coalesce(excluded.step, step),
-    noted = coalesce(noted, excluded.noted), callers = coalesce(excluded.callers, callers)"""
+    noted = coalesce(noted, excluded.noted), callers = coalesce(excluded.callers, callers),
+    answer = {_LATER.format("answer")}, grant_id = coalesce(excluded.grant_id, grant_id)"""
 """A call's first row represents it, and a row without a call represents itself; a call that asked is decided twice, and
 the last decision counts. A composition that waits with a step has no end.
 """
@@ -79,7 +83,7 @@ _CALLS = """SELECT calls.seq, last, wall_s, CAST(calls.kind AS TEXT), calls.call
     coalesce(ended, ''), elapsed_ms, coalesce(within, ''), step,
     (SELECT count(step) FROM calls AS steps WHERE steps.within = calls.call_id), coalesce(callers, ''),
     (SELECT count(*) - count(step) FROM calls AS started WHERE started.within = calls.call_id),
-    CASE rows.kind WHEN 'ToolInvoked' THEN CAST(rows.body AS TEXT) END
+    answer, CASE rows.kind WHEN 'ToolInvoked' THEN CAST(rows.body AS TEXT) END
   FROM calls LEFT JOIN main.rows ON rows.seq = calls.seq
   WHERE calls.seq IN (SELECT value FROM json_each(?)) ORDER BY calls.seq DESC"""
 _CHANGED = """SELECT min(ifnull(min(calls.seq), ?1), ?1) FROM main.rows JOIN calls ON calls.call_id = rows.call_id
@@ -93,6 +97,15 @@ _BY_TOOL = """SELECT agent, tool, coalesce(client, '') <> '', max(wall_s), sum(w
   WHERE wall_s >= ?2 AND verdict <> '' GROUP BY 1, 2, 3"""
 _NOTED = """SELECT verdict, noted ->> 0, noted ->> 1, count(*) FROM calls WHERE noted IS NOT NULL AND {}
   GROUP BY 1, 2, 3 ORDER BY 4 DESC, 1, 2, 3"""
+_GRANTS = "SELECT grant_id, count(*) FROM calls WHERE wall_s >= ? AND grant_id <> '' GROUP BY 1"
+_TOLD = """instr(lower(calls.agent || ' ' || calls.tool || '.' || calls.operation || ' ' || coalesce(calls.reason, '')
+  || ' ' || coalesce(calls.client, '') || ' ' || coalesce(calls.answer, '')), ?)"""
+_SENT = "SELECT 1 FROM main.rows WHERE rows.seq = calls.seq AND instr(lower(CAST(rows.body AS TEXT)), ?)"
+_STATES = {
+    "asked": "(calls.answer IS NOT NULL OR calls.verdict = 'ask')",
+    "failed": "calls.verdict = 'allow' AND calls.ended IN ('ToolFailed', 'ToolTimedOut', 'ToolAbandoned')",
+    "unreached": "calls.verdict = 'ask' AND calls.answer IS NULL AND calls.ended = 'ToolDenied'",
+}
 _CHOICES = "SELECT DISTINCT agent, tool, operation, client FROM calls"
 
 
@@ -102,7 +115,9 @@ class AuditFilter:
 
     ``tool``: a tool, or one operation as in ``file.append``; ``words``: each must appear in the reason, in any case;
     ``since_s`` and ``until_s``: seconds since 1970, the first included, the second not; ``within``: the id of a call,
-    to find it with its steps at any depth; ``noted``: what observe mode passed, ``*`` or the `NotedCount.key` of some.
+    to find it with its steps at any depth; ``noted``: what observe mode passed, ``*`` or the `NotedCount.key` of some;
+    ``text``: words that each appear anywhere in what the log tells of the call, its arguments too; ``state``: ``asked``
+    for what asked first, ``failed`` for what ran to no good end, ``unreached`` for what asked with nobody to answer.
     """
 
     agent: str = ""
@@ -114,6 +129,8 @@ class AuditFilter:
     until_s: float | None = None
     within: str = ""
     noted: str = ""
+    text: tuple[str, ...] = ()
+    state: str = ""
 
     def condition(self) -> tuple[str, list[str | float]]:
         """The filter as SQL over the index, with its values."""
@@ -128,6 +145,11 @@ class AuditFilter:
         for word in self.words:
             parts.append("instr(lower(calls.reason), ?)")
             values.append(word.lower())
+        for word in self.text:
+            parts.append(f"({_TOLD} OR EXISTS ({_SENT}))")
+            values += [word.lower()] * 2
+        if self.state:
+            parts.append(_STATES[self.state])
         for moment, test in ((self.since_s, ">="), (self.until_s, "<")):
             if moment is not None:
                 parts.append(f"calls.wall_s {test} ?")
@@ -152,8 +174,8 @@ class LoggedCall:
     the tool; ``within`` and ``step``: for a step of a composition, the id of the outer call and the step's number from
     0, otherwise empty and None; ``steps``: the number of its own steps, in the rows read so far; ``callers``: of a
     sub-agent, the outermost first, and ``within`` then the call that started it; ``started``: the number of calls that
-    a sub-agent made which this call started; ``arguments``: those
-    that the log keeps, shortened.
+    a sub-agent made which this call started; ``answer``: for a call that asked the JSON text of the operator's answer,
+    empty until then, otherwise None; ``arguments``: those that the log keeps, shortened.
     """
 
     seq: int
@@ -175,6 +197,7 @@ class LoggedCall:
     steps: int = 0
     callers: tuple[str, ...] = ()
     started: int = 0
+    answer: str | None = None
     arguments: str = ""
 
     @property
@@ -338,6 +361,10 @@ class AuditIndex:
         found = self._select(_BY_TOOL, today_s, since_s)
         return tuple(ToolCalls(agent, tool, bool(sent), last_s, today) for agent, tool, sent, last_s, today in found)
 
+    def grants(self, since_s: float) -> dict[str, int]:
+        """How many calls since a moment each standing approval has answered, by its id."""
+        return dict(self._select(_GRANTS, since_s))
+
     def _read_since(self, since_s: float) -> None:
         while ((span := self.span()) is None or span[0] >= since_s) and self.read_older():
             pass
@@ -426,8 +453,9 @@ def _text(content: bytes) -> str:
 
 
 def _call_of(row: Sequence[Any]) -> LoggedCall:
-    *fields, callers, started, sent = row
-    call = LoggedCall(*fields, callers=tuple(callers.split(_BESIDE)) if callers else (), started=started)
+    *fields, callers, started, answer, sent = row
+    beside = tuple(callers.split(_BESIDE)) if callers else ()
+    call = LoggedCall(*fields, callers=beside, started=started, answer=answer)
     if call.call_id.startswith("#"):
         return replace(call, call_id="", reason=words_of(call.kind, call.reason))
     return replace(call, arguments=_in_short(sent, call.operation))

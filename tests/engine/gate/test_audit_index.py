@@ -31,6 +31,7 @@ from gatewright.gate.audit_index import words_of
 from tests.support.clock import ManualClock
 from tests.support.logged_calls import BEGIN_S, call_rows, fill_log
 
+STATES = "asked", "failed", "unreached"
 CALLS = 6_700  # with its first row a log of 20,101 rows
 
 
@@ -116,6 +117,9 @@ FITTING: list[tuple[AuditFilter, Callable[[int], bool]]] = [
     (AuditFilter(words=("READ", "`33.md`")), lambda number: number == 33),
     (AuditFilter(since_s=BEGIN_S + 600, until_s=BEGIN_S + 1200), lambda number: 10 <= number < 20),
     (AuditFilter(agent="archivist", verdict="deny"), lambda number: number % 33 == 0),
+    (AuditFilter(text=("OPERATOR", "every", "file.read")), lambda number: number % 3 == 2 and number % 11 > 0),
+    (AuditFilter(text=("claude", '"path":"33.md"')), lambda number: number == 33),
+    (AuditFilter(state="asked"), lambda number: number % 13 == 0 and number % 11 != 0),
 ]
 
 
@@ -229,6 +233,37 @@ def test_call_that_asked_counts_by_its_last_decision_wherever_reading_began(tmp_
         assert len(asks) == 0
 
 
+def test_calls_that_asked_that_failed_and_that_reached_nobody_are_found_with_their_answers(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+
+    def rows(number: int, verdict: str, *kinds: tuple[RowKind, dict[str, JsonValue]]) -> list[AuditEntry]:
+        first = call_rows(number, verdict=verdict)[0]
+        return [first, *(replace(first, kind=kind, body=body) for kind, body in kinds)]
+
+    decided, asked, ended = RowKind.POLICY_DECISION, RowKind.APPROVAL_REQUESTED, RowKind.TOOL_COMPLETED
+    said: dict[str, JsonValue] = {"approved": True, "who": "dana", "remember": "scope", "grant": "g1"}
+    answered = (asked, {}), (RowKind.APPROVAL_RESOLVED, said), (decided, {"verdict": "allow", "grant": "g1"})
+    log.append(rows(1, "ask", (decided, {"verdict": "ask"}), *answered, (ended, {})))
+    log.append(rows(2, "allow", (decided, {"verdict": "allow", "grant": "g1"}), (RowKind.TOOL_FAILED, {})))
+    log.append(rows(3, "ask", (decided, {"verdict": "ask"}), (asked, {})))
+    log.append(rows(4, "ask", (decided, {"verdict": "ask"}), (RowKind.TOOL_DENIED, {"code": "unanswered"})))
+    log.append(call_rows(5))
+    log.close()
+    for most in (1, 3, 100):
+        index = whole(tmp_path / "state", most)
+        of = {state: [int(call.call_id[-1]) for call in found(index, AuditFilter(state=state))] for state in STATES}
+        answers = {int(call.call_id[-1]): call.answer for call in found(index) if call.is_call}
+        uses = index.grants(BEGIN_S - 1), index.grants(BEGIN_S * 2)
+        by_dana = [call.call_id for call in found(index, AuditFilter(text=("dana",)))]
+        index.close()
+
+        assert of == {"asked": [4, 3, 1], "failed": [2], "unreached": [4]}
+        assert answers.pop(1) == json.dumps(said, separators=(",", ":"), sort_keys=True)
+        assert answers == {5: None, 4: None, 3: "", 2: None}
+        assert uses == ({"g1": 2}, {})
+        assert len(by_dana) == 1
+
+
 def test_rows_that_belong_to_no_call_say_what_happened(tmp_path: Path) -> None:
     log = log_of(tmp_path)
     log.append([AuditEntry(RowKind.POLICY_CHANGED, body={"refused": False, "changes": ["agent `a` is new", "b"]})])
@@ -274,7 +309,7 @@ def test_call_is_told_whole_and_its_arguments_in_short(tmp_path: Path) -> None:
     assert opened.to_json() == {
         "time": iso_utc(BEGIN_S), "seq": 1, "last": 1, "kind": "LogOpened", "call_id": "", "agent": "", "session": "",
         "tool": "", "operation": "", "verdict": "", "reason": "the log begins", "client": "", "ended": "",
-        "elapsed_ms": None, "within": "", "step": None, "steps": 0, "arguments": "", "callers": [], "started": 0,
+        "elapsed_ms": None, "within": "", "step": None, "steps": 0, "arguments": "", "callers": [], "started": 0, "answer": None,
     }  # fmt: skip
     assert replace(opened, wall_s=None).to_json()["time"] is None
 
