@@ -32,8 +32,8 @@ WAITING = frozenset(
         "servers",
         "memory.dialog",
         "files.sources",
-        "audit.mend",
-        "audit.export",
+        "activity.mend",
+        "activity.export",
     }
 )
 """Tasks that wait for a person."""

@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtWidgets import QLineEdit, QPushButton
 
 from gatewright.workspace.api import AuditFilter, AuditIndex, Workspace
-from gatewright_gui.pages.activity import CallsPage
+from gatewright_gui.pages.activity import ActivityPage
 from gatewright_gui.pages.servers import ServersPage
 from tests.journeys.commandline import gatewright
 from tests.journeys.hand import Hand, until
@@ -87,9 +87,9 @@ async def test_rm_is_refused_after_five_actions_in_the_window_and_the_log_says_w
     answer = await call(settings, folder, "rm -rf src")
     assert answer["permissionDecision"] == "deny"
     assert (folder / "src").is_dir()
-    await hand.go_to("calls")
-    audit = window.shelf.page("calls")
-    assert isinstance(audit, CallsPage)
+    await hand.go_to("activity")
+    audit = window.shelf.page("activity")
+    assert isinstance(audit, ActivityPage)
     await until(lambda: "claude.Bash" in " ".join(texts(audit.model, 2)), "the call in the log")
 
     # taken out again, the file is as it was

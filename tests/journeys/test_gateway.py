@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright_gui.pages.activity.approvals import WaitingPage
+from gatewright_gui.pages.activity import ActivityPage
 from tests.engine.gateway.conftest import Place, Serve, Served, place, serve
 from tests.engine.gateway.test_consent import APPEND
 from tests.journeys.hand import Hand, until
@@ -41,8 +41,8 @@ async def test_call_that_waits_in_the_gateway_is_approved_and_the_next_refused(
     await until(hand.window.asking.isVisible, "the bar that tells of the call")
     assert not first.done()
     await hand.click(hand.window.asking.action_button)
-    page = hand.window.shelf.page("waiting")
-    assert isinstance(page, WaitingPage)
+    page = hand.window.shelf.page("activity")
+    assert isinstance(page, ActivityPage)
     assert page.question.question is not None
     assert page.question.question.called == "file.append"
     await hand.click(page.question.approve_button)

@@ -273,24 +273,24 @@ async def test_who_asks_why_a_call_was_denied_yesterday_finds_it_and_mends_the_p
     await hand.key("ctrl+k")
     await hand.type("denied")
     await hand.key("Return")
-    calls = await hand.see("audit.calls", QTableView)
-    await _pick(hand, "audit.verdict", "Deny")
-    await _pick(hand, "audit.when", "Yesterday")
+    calls = await hand.see("activity.rows", QTableView)
+    await hand.click(hand.find("activity.part", Segmented).button("deny"))
+    await _pick(hand, "activity.when", "Yesterday")
     await until(lambda: calls.model().rowCount() == 1 and calls.model().index(0, 2).data() is not None, "the call")
     await hand.click_cell(calls, calls.model().index(0, 2))
-    rule = await hand.see("audit.rule", QPushButton)
+    rule = await hand.see("activity.rule", QPushButton)
     assert rule.text().startswith("sources.archive.default_permission, line ")
-    assert hand.find("audit.detail.reason", QLabel).text() != ""
+    assert hand.find("activity.detail.reason", QLabel).text() != ""
 
     # a level for just this file, seen before it is written
-    await hand.click(hand.find("audit.mend", QPushButton))
-    offered = await hand.see("audit_rule.list", QListWidget)
+    await hand.click(hand.find("activity.mend", QPushButton))
+    offered = await hand.see("activity_rule.list", QListWidget)
     row = next(at for at in range(offered.count()) if offered.item(at).text().startswith("Give README.md of archive"))
     await hand.click_cell(offered, offered.model().index(row, 0))
-    accept = hand.find("audit_rule.accept", QPushButton)
+    accept = hand.find("activity_rule.accept", QPushButton)
     await until(accept.isEnabled, "what would change")
     await hand.click(accept)
-    said = await hand.see("audit.detail.again", QLabel)
+    said = await hand.see("activity.detail.again", QLabel)
     await until(lambda: "Today it would be " in said.text(), "what it would be today")
     await hand.rest()
     assert hand.window.document.workspace.decide("archivist", "file", sent).verdict != "deny"

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QListWidget
 
 from gatewright_gui.pages.access.rules.rule_list import RuleList
-from gatewright_gui.pages.activity.approvals import WaitingPage
+from gatewright_gui.pages.activity import ActivityPage
 from gatewright_gui.qt.widget.segmented import Segmented
 from tests.journeys.commandline import gatewright
 from tests.journeys.hand import Hand, until
@@ -44,8 +44,8 @@ async def test_question_is_answered_after_the_program_that_asked_has_ended(hand:
     assert (status, asked["status"]) == (3, "waiting")
     await until(window.asking.isVisible, "the bar that tells of the call")
     await hand.click(window.asking.action_button)
-    page = window.shelf.page("waiting")
-    assert isinstance(page, WaitingPage)
+    page = window.shelf.page("activity")
+    assert isinstance(page, ActivityPage)
     await until(page.question.isVisible, "the question")
     assert page.question.question is not None
     assert "conversation chat-7" in page.question.question.asker
@@ -72,7 +72,7 @@ async def test_stop_holds_for_every_process_until_go(hand: Hand, policy: Path) -
     await until(hand.window.stop_bar.isVisible, "the bar that tells of the stop")
     status, stopped = await call(policy, "archivist", listed)
     assert (status, stopped["stage"], stopped["code"]) == (4, "lookup", "stopped")
-    await hand.go_to("calls")
+    await hand.go_to("activity")
     assert hand.window.stop_bar.isVisible()
     await hand.click(hand.window.stop_bar.action_button)
     await until(hand.window.stop_bar.isHidden, "the stop to end")

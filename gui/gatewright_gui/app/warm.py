@@ -28,7 +28,6 @@ LATER = (
     "gatewright_gui.pages.policy_file.text_page",
     "gatewright_gui.pages.policy_file.settings_pane",
     "gatewright_gui.pages.servers.page",
-    "gatewright_gui.pages.activity.approvals",
     "gatewright_gui.pages.activity.page",
     "gatewright_gui.window.paletterows",
     "gatewright_gui.window.selfcheck_dialog",

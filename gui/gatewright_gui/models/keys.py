@@ -143,8 +143,8 @@ PARTS = (
         ),
     ),
     KeyPart(
-        mark("Activity, Calls"),
-        ("calls",),
+        mark("Activity"),
+        ("activity",),
         (
             KeyRow(
                 "Left, Right, Escape", mark("on the timeline: another stretch of time, all times; with Shift several")
@@ -170,7 +170,7 @@ PARTS = (
     ),
     KeyPart(
         mark("A call that asks"),
-        ("try", "waiting"),
+        ("try", "activity"),
         (
             KeyRow("F6", mark("goes to the question of a call that waits")),
             KeyRow("Alt+1, Alt+2, Alt+3, Alt+4", mark("deny, allow once, for a while, for this session")),

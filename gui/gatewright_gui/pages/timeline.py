@@ -1,4 +1,4 @@
-"""How many calls there were when, by verdict: a slim row of bars of which a stretch can be chosen."""
+"""How many calls there were when, by verdict: bars over an axis of times, of which a stretch can be chosen."""
 
 from collections import defaultdict
 from datetime import datetime
@@ -7,9 +7,10 @@ from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip
 
-from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import VerdictName, current_look, role_colour
 from gatewright_gui.qt.plaintext import LEFT
+from gatewright_gui.qt.table_model import RIGHT
 from gatewright_gui.session.audit import Timeline
 
 VERDICTS: tuple[VerdictName, ...] = ("allow", "ask", "deny")
@@ -18,9 +19,18 @@ _PATTERNS = {
     "ask": Qt.BrushStyle.Dense4Pattern,
     "deny": Qt.BrushStyle.BDiagPattern,
 }
-_BARS, _WORDS, _PAD = 34, 16, 8
+_BARS, _WORDS = 44, 16
+_LEFT, _RIGHT, _TICK = 44, 76, 84
+"""Pixels for the numbers beside the bars, for what their patterns stand for, and at least between two times."""
 _TALL = 60
-"""From this height of the bars on the largest number of calls stands beside them."""
+"""From this height on the bars take what room there is."""
+_STEPS_S = (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600)
+_LONGEST_STEP_S = 2_592_000
+_LEGEND: tuple[tuple[VerdictName, str], ...] = (
+    ("deny", mark("deny")),
+    ("ask", mark("ask first")),
+    ("allow", mark("allow")),
+)
 
 
 def _form(timeline: Timeline) -> str:
@@ -97,11 +107,37 @@ class TimelineBar(QFrame):
         """The height of the bars."""
         return max(self._least, self.height() - _WORDS - 6) if self._least >= _TALL else self._least
 
+    @property
+    def _wide(self) -> int:
+        """The width of all bars."""
+        return self.width() - _LEFT - _RIGHT
+
+    def ticks(self) -> tuple[tuple[int, str], ...]:
+        """The times below the bars: where each stands, and its words; the first one and every midnight with the day."""
+        line, found = self._timeline, list[tuple[int, str]]()
+        long_s = line.stretches * line.stretch_s
+        if not long_s:
+            return ()
+        most = max(self._wide // _TICK, 1)
+        step_s = next((one for one in _STEPS_S if long_s / one <= most), _LONGEST_STEP_S)
+        offset_s = datetime.fromtimestamp(line.begin_s).astimezone().utcoffset()
+        ahead_s = offset_s.total_seconds() if offset_s is not None else 0.0
+        at_s = line.begin_s + -(line.begin_s + ahead_s) % step_s
+        while at_s <= line.begin_s + long_s:
+            moment = datetime.fromtimestamp(at_s).astimezone()
+            clock = f"{moment:%H:%M:%S}" if step_s < 60 else f"{moment:%H:%M}"
+            is_midnight = (moment.hour, moment.minute, moment.second) == (0, 0, 0)
+            day = f"{moment.day} {moment:%b}"
+            words = day if is_midnight or step_s >= 86_400 else clock if found else f"{day} {clock}"
+            found.append((_LEFT + round(self._wide * (at_s - line.begin_s) / long_s), words))
+            at_s += step_s
+        return tuple(found)
+
     def rect_of(self, stretch: int) -> QRect:
         """Where a stretch is drawn, from the top to the foot of the bars."""
-        width, count = self.width() - 2 * _PAD, max(self._timeline.stretches, 1)
-        left = _PAD + width * stretch // count
-        return QRect(left, 2, max(_PAD + width * (stretch + 1) // count - left, 1), self._bars)
+        width, count = self._wide, max(self._timeline.stretches, 1)
+        left = _LEFT + width * stretch // count
+        return QRect(left, 2, max(_LEFT + width * (stretch + 1) // count - left, 1), self._bars)
 
     def sizeHint(self) -> QSize:  # noqa: N802
         """Slim."""
@@ -158,8 +194,8 @@ class TimelineBar(QFrame):
             self.span_chosen.emit((begin_s + self._chosen[0] * stretch_s, begin_s + (self._chosen[1] + 1) * stretch_s))
 
     def _stretch_at(self, x: int) -> int | None:
-        width, count = self.width() - 2 * _PAD, self._timeline.stretches
-        return min(max((x - _PAD) * count // max(width, 1), 0), count - 1) if count else None
+        width, count = self._wide, self._timeline.stretches
+        return min(max((x - _LEFT) * count // max(width, 1), 0), count - 1) if count else None
 
     def _tell(self) -> None:
         self.setAccessibleDescription(self.words_of(self._chosen[0]) if self._chosen is not None else "")
@@ -183,12 +219,12 @@ class TimelineBar(QFrame):
             span = self.rect_of(self._chosen[0]).united(self.rect_of(self._chosen[1]))
             painter.fillRect(span, QColor(look.palette.selection))
         foot = self.rect_of(0).bottom()
+        painter.fillRect(_LEFT, foot + 1, self._wide, 1, QColor(look.palette.border_strong))
         for stretch, counts in self._counts.items():
             self._paint_bar(painter, self.rect_of(stretch), counts)
-        painter.fillRect(_PAD, foot + 1, self.width() - 2 * _PAD, 1, QColor(look.palette.border_strong))
-        self._paint_words(painter, foot + 3)
-        if self._least >= _TALL and self._counts:
-            self._paint_scale(painter)
+        painter.setFont(current_look().small_font)
+        if self._timeline.stretches:
+            self._paint_axes(painter, foot)
         if self.hasFocus():
             painter.setPen(QColor(look.palette.focus))
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
@@ -207,24 +243,27 @@ class TimelineBar(QFrame):
             colour = QColor(role_colour(name))
             painter.fillRect(room.left(), high, room.width() - gap, low - high, QBrush(colour, _PATTERNS[name]))
 
-    def _paint_scale(self, painter: QPainter) -> None:
-        """Draw a line at the height of the largest number, with that number."""
-        painter.setFont(current_look().small_font)
-        painter.setPen(QColor(current_look().palette.border))
-        painter.drawLine(_PAD, 4, self.width() - _PAD, 4)
-        painter.setPen(QColor(current_look().palette.muted))
-        painter.drawText(QRect(_PAD, 5, self.width() - 2 * _PAD, _WORDS), LEFT, f"{self._most:,}")
-
-    def _paint_words(self, painter: QPainter, top: int) -> None:
-        timeline = self._timeline
-        if not timeline.stretches:
-            return
-        painter.setFont(current_look().small_font)
-        painter.setPen(QColor(current_look().palette.muted))
-        form = _form(timeline)
-        ends = timeline.begin_s, timeline.begin_s + timeline.stretches * timeline.stretch_s
-        room = QRect(_PAD, top, self.width() - 2 * _PAD, _WORDS)
-        for moment, side in zip(ends, (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight), strict=True):
-            painter.drawText(room, side, datetime.fromtimestamp(moment).astimezone().strftime(form))
-        if self._chosen is None:
-            painter.drawText(room, Qt.AlignmentFlag.AlignHCenter, tr("solid: allow   dots: ask first   stripes: deny"))
+    def _paint_axes(self, painter: QPainter, foot: int) -> None:
+        """Draw numbers with lines at the left, times below, and at the right what the patterns stand for."""
+        palette = current_look().palette
+        half = self._most // 2
+        for count in (self._most, half) if half and foot > 2 * _WORDS else (self._most,):
+            at = foot - round((foot - 4) * count / self._most)
+            painter.setPen(QColor(palette.border))
+            painter.drawLine(_LEFT, at, _LEFT + self._wide, at)
+            painter.setPen(QColor(palette.muted))
+            painter.drawText(QRect(0, max(at - _WORDS // 2, 0), _LEFT - 6, _WORDS), RIGHT, f"{count:,}")
+        last = -_TICK
+        for at, words in self.ticks():
+            wide = painter.fontMetrics().horizontalAdvance(words)
+            left = min(max(at - wide // 2, 0), self.width() - wide)
+            if left < last + 8:
+                continue
+            last = left + wide
+            painter.fillRect(at, foot + 1, 1, 4, QColor(palette.border_strong))
+            painter.drawText(QRect(left, foot + 4, wide + 2, _WORDS), LEFT, words)
+        step = min(foot // len(_LEGEND), _WORDS)
+        for number, (name, words) in enumerate(_LEGEND):
+            top, left = 2 + number * step, self.width() - _RIGHT + 8
+            painter.fillRect(left, top + 2, 9, step - 4, QBrush(QColor(role_colour(name)), _PATTERNS[name]))
+            painter.drawText(QRect(left + 13, top, _RIGHT - 22, step), LEFT, tr(words))

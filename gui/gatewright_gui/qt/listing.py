@@ -33,6 +33,8 @@ R = TypeVar("R")
 REST = -1
 """The width of a column that takes what the others leave."""
 _LONGEST_WORDS = 60
+_FEW = 8
+"""So many rows are found again one by one."""
 _MARK, _GAP, _PAD = 16, 4, 8
 
 
@@ -317,8 +319,9 @@ class Listing(QStackedWidget, Generic[R]):
         _, kept = self._kept
         if self._is_many and kept:
             how = QItemSelectionModel.SelectionFlag.Select | QItemSelectionModel.SelectionFlag.Rows
-            for row in range(self.model.count()):
-                if self.model.key_at(row) in kept:
+            rows = map(self.model.find, kept) if len(kept) <= _FEW else range(self.model.count())
+            for row in rows:
+                if row >= 0 and self.model.key_at(row) in kept:
                     self.view.selectionModel().select(self.model.index(row, 0), how)
         elif kept:
             self.choose(self.model.find(*kept))

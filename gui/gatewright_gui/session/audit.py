@@ -98,6 +98,8 @@ class AuditTrail(QObject):
         self._index: AuditIndex | None = None
         self._wanted, self._period = AuditFilter(), (None, None)
         self._found, self._counted_s, self._counts_late = NOTHING_FOUND, 0.0, False
+        self._changed = NOTHING
+        """From which call on there was a change that nobody has been told yet."""
         document.closed.connect(self._open)
         document.opened.connect(self._open)
         self._open()
@@ -126,12 +128,22 @@ class AuditTrail(QObject):
 
     async def parent_of(self, call: LoggedCall) -> LoggedCall | None:
         """The call that this one is a step of; None where there is none, or it is not read yet."""
+        return await self.call(call.within)
+
+    async def call(self, call_id: str) -> LoggedCall | None:
+        """The call with that id; None where it is not read yet."""
 
         def find(index: AuditIndex) -> LoggedCall | None:
-            number = index.number_of(call.within) if call.within else None
+            number = index.number_of(call_id) if call_id else None
             return next(iter(index.calls((number,))), None) if number is not None else None
 
         return await self._run(find)
+
+    async def today(self) -> tuple[dict[str, int], int]:
+        """How often each standing answer was used today, by its id, and how many calls asked with nobody to answer."""
+        midnight_s = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
+        unreached = AuditFilter(since_s=midnight_s, state="unreached")
+        return await self._run(lambda index: (index.grants(midnight_s), len(index.numbers(unreached)))) or ({}, 0)
 
     async def rows_of(self, call: LoggedCall) -> tuple[AuditRow, ...]:
         """The rows of one call."""
@@ -202,10 +214,12 @@ class AuditTrail(QObject):
     async def _find(self, begin: int, changed: int, *, count: bool = False, name: bool = False) -> None:
         """Find the calls from ``begin`` on anew, count them, and take up names. What came too late is dropped."""
         wanted, period, before = self._wanted, self._period, self._found
+        self._changed = min(self._changed, changed)
         found = await self._run(lambda index: _find(index, wanted, before, begin, changed))
         if found is None or wanted is not self._wanted:
             return
-        self._found = found
+        found = replace(found, changed=self._changed)
+        self._found, self._changed = found, NOTHING
         self.found.emit(found)
         timeline = await self._run(lambda index: _timeline(index, wanted, period)) if count else None
         if timeline is not None and wanted is self._wanted:

@@ -198,17 +198,31 @@ def _facts(call: LoggedCall, told: Mapping[str, Mapping[str, Any]]) -> Sequence[
     return found
 
 
-def _answer_words(answered: Mapping[str, Any]) -> str:
-    text = tr("allowed by {who}") if answered.get("approved") else tr("refused by {who}")
-    words = [text.format(who=answered.get("who") or tr("somebody"))]
-    seconds = answered.get("seconds")
+def answer_words(call: LoggedCall) -> str:
+    """Who let a call through that asked; empty where nobody did, or something else than the answer decided it."""
+    if not call.answer or call.verdict != "allow":
+        return ""
+    return _answer_words(_object(call.answer))
+
+
+def fate_words(call: LoggedCall) -> str:
+    """Who said what to a call that asked, and how it ended."""
+    said = _answer_words(_object(call.answer)) if call.answer else call.reason.replace("`", "")
+    outcome = tr(ENDS[call.ended]) if call.ended in ENDS else tr("under way")
+    return tr("{said}; the call: {outcome}.", said=f"{said[:1].upper()}{said[1:]}", outcome=outcome)
+
+
+def _answer_words(said: Mapping[str, Any]) -> str:
+    who, seconds = said.get("who") or tr("somebody"), said.get("seconds")
+    if said.get("approved") is not True:
+        return tr("refused by {who}", who=who)
     if isinstance(seconds, int | float):
-        words.append(tr("for {time}", time=duration_words(seconds)))
-    elif answered.get("remember"):
-        words.append(tr("for {time}", time=str(answered["remember"]).replace("_", " ")))
-    if answered.get("scope"):
-        words.append(tr("scope {scope}", scope=answered["scope"]))
-    return ", ".join(words)
+        words = tr("allowed for {time} by {who}", time=duration_words(seconds), who=who)
+    elif said.get("remember") == "scope":
+        words = tr("allowed in its session by {who}", who=who)
+    else:
+        words = tr("allowed once by {who}", who=who)
+    return ", ".join((words, tr("scope {scope}", scope=said["scope"]))) if said.get("scope") else words
 
 
 def _result_words(call: LoggedCall, ended: Mapping[str, Any]) -> str:
@@ -225,8 +239,12 @@ def _result_words(call: LoggedCall, ended: Mapping[str, Any]) -> str:
 
 
 def _body(row: AuditRow) -> dict[str, Any]:
+    return _object(row.body)
+
+
+def _object(text: str) -> dict[str, Any]:
     try:
-        found = cast("object", json.loads(row.body))
+        found = cast("object", json.loads(text))
     except (ValueError, TypeError, RecursionError):
         return {}
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

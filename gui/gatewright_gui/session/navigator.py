@@ -46,7 +46,7 @@ class Navigator(QObject):
     call of it.
     """
     span_requested = Signal(object)
-    """(from, to) in seconds since 1970: the Audit page shows the calls of that span."""
+    """(from, to) in seconds since 1970: Activity shows the calls of that span."""
     difference_requested = Signal(object)
     """The TOML page shows this difference, or with None how the file differs from what is open."""
     servers_requested = Signal()
@@ -88,12 +88,12 @@ class Navigator(QObject):
 
     def go_to_waiting(self, digests: tuple[str, ...]) -> None:
         """Show the calls that wait for an answer, one of these first; () names none."""
-        self.page_requested.emit("waiting")  # first, as above
+        self.page_requested.emit("activity")  # first, as above
         self.waiting_requested.emit(digests)
 
     def go_to_span(self, span: tuple[float, float]) -> None:
         """Show the calls of a span of time, in seconds since 1970."""
-        self.page_requested.emit("calls")  # first, as above
+        self.page_requested.emit("activity")  # first, as above
         self.span_requested.emit(span)
 
     def go_to_line(self, line: int) -> None:

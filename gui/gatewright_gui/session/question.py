@@ -18,7 +18,7 @@ from gatewright.workspace.api import (
     spell_address,
 )
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.session.calls import argument_text, visible
+from gatewright_gui.session.calls import argument_text, telling_argument, visible
 
 Lasting = Literal["once", "duration", "scope"]
 MAX_MINUTES = 366 * 24 * 60
@@ -101,6 +101,12 @@ class PendingApproval:
         return visible(f"{self.tool}.{self.operation}" if self.operation else self.tool)
 
     @property
+    def touches(self) -> str:
+        """The files or blocks that ask, else the argument that tells the call from others."""
+        selector = next((name for name, value in self.values.items() if value == self.operation), "")
+        return visible(", ".join(filter(None, self.about))) or telling_argument(self.values, selector)
+
+    @property
     def duration_words(self) -> str:
         """What an answer for a while covers."""
         return covered(self.called, self.about, tr("by {agent}, in any session", agent=visible(self.agent_id)))
@@ -110,8 +116,10 @@ class PendingApproval:
         """What an answer for this scope covers."""
         if self.scope is not None:
             scope = visible(self.scope)
-            return tr("Everything that asks for consent to `{scope}` in this session", scope=scope)
-        return covered(self.called, self.about, tr("in this session only"))
+            what = tr("Everything that asks for consent to `{scope}` in this session", scope=scope)
+        else:
+            what = covered(self.called, self.about, tr("in this session only"))
+        return tr("{what}, for {days} days", what=what, days=SCOPE_DAYS)
 
     @property
     def asker(self) -> str:
@@ -224,6 +232,7 @@ class Standing:
     words: str = ""
     agent_id: str = ""
     session_id: str = ""
+    called: str = ""
 
 
 _OTHERS = mark("whatever the other arguments. Another file or block whose own level asks is asked about again")
@@ -251,7 +260,7 @@ def standing_of(grant: Grant) -> Standing:
     who = who_words(grant.who)
     times = grant.granted_wall_s, grant.expires_wall_s
     whose = visible(grant.agent_id), visible(grant.session_id)
-    return Standing(grant.grant_id, grant.approved, what, who, *times, where, words, *whose)
+    return Standing(grant.grant_id, grant.approved, what, who, *times, where, words, *whose, called)
 
 
 @frozen

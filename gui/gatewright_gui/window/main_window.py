@@ -315,7 +315,7 @@ class MainWindow(QMainWindow):
         self.steps.follow_page(key)
         if key == "problems":
             self.upkeep.look_again()
-        self.asking.set_away(is_away=key == "waiting")
+        self.asking.set_away(is_away=key == "activity")
         self._tell_trail()
 
     def _focus_page(self, _checked: bool = False) -> None:
@@ -594,8 +594,8 @@ class MainWindow(QMainWindow):
         self._tell_trail()
 
     async def _compare(self) -> None:
-        """Show what enforcing would have done; a row leads to its calls in Audit."""
-        from gatewright_gui.pages.activity.compare_dialog import CompareDialog  # not for the first painting
+        """Show what enforcing would have done; a row leads to its calls in Activity."""
+        from gatewright_gui.pages.activity.dialogs import CompareDialog  # not for the first painting
         from gatewright_gui.session.audit import compare
 
         found = await asyncio.to_thread(compare, self.document.workspace.audit.path.parent)
@@ -604,11 +604,11 @@ class MainWindow(QMainWindow):
         dialog.open()
 
     def _show_noted(self, key: str, words: str) -> None:
-        from gatewright_gui.pages.activity.page import CallsPage
+        from gatewright_gui.pages.activity import ActivityPage
 
-        self.show_page("calls")
-        page = self.shelf.page("calls")
-        if isinstance(page, CallsPage):
+        self.show_page("activity")
+        page = self.shelf.page("activity")
+        if isinstance(page, ActivityPage):
             page.filters.set_noted(key, words)
 
     def _problems_changed(self, _problems: object = None) -> None:

@@ -44,16 +44,10 @@ def _try(context: PageContext) -> Page:
     return TrialPage(context)
 
 
-def _waiting(context: PageContext) -> Page:
-    from gatewright_gui.pages.activity.approvals import WaitingPage
+def _activity(context: PageContext) -> Page:
+    from gatewright_gui.pages.activity import ActivityPage
 
-    return WaitingPage(context)
-
-
-def _calls(context: PageContext) -> Page:
-    from gatewright_gui.pages.activity import CallsPage
-
-    return CallsPage(context)
+    return ActivityPage(context)
 
 
 def _servers(context: PageContext) -> Page:
@@ -96,16 +90,6 @@ ACCESS = (
     ),
     PageRow("memory", "", mark("Memory"), _memory, words=mark("blocks, notes, archive, conversations")),
 )
-ACTIVITY = (
-    PageRow("waiting", "", mark("Waiting"), _waiting, words=mark("approvals, standing answers")),
-    PageRow(
-        "calls",
-        "",
-        mark("Calls"),
-        _calls,
-        words=mark("audit, log of calls: denied, allowed, asked, history, when and why"),
-    ),
-)
 POLICY_FILE = (
     PageRow("text", "", mark("Text"), _text, works_without_policy=True, words=mark("the TOML of the policy")),
     PageRow("problems", "", mark("Problems"), _problems, works_without_policy=True),
@@ -125,8 +109,8 @@ PAGES = (
         "activity",
         "history",
         mark("Activity"),
-        lambda context: TabbedPage(context, "activity", ACTIVITY),
-        tabs=ACTIVITY,
+        _activity,
+        words=mark("approvals, what waits, standing answers, audit log of calls: denied, allowed, asked, history, why"),
     ),
     PageRow("servers", "plug", mark("Servers"), _servers, words=mark("MCP servers, coding agents, clients, catalogs")),
     PageRow(

@@ -251,7 +251,8 @@ def test_calls_that_asked_that_failed_and_that_reached_nobody_are_found_with_the
     log.close()
     for most in (1, 3, 100):
         index = whole(tmp_path / "state", most)
-        of = {state: [int(call.call_id[-1]) for call in found(index, AuditFilter(state=state))] for state in STATES}
+        by_state = {state: found(index, AuditFilter(state=state)) for state in STATES}
+        of = {state: [int(call.call_id[-1]) for call in calls] for state, calls in by_state.items()}
         answers = {int(call.call_id[-1]): call.answer for call in found(index) if call.is_call}
         uses = index.grants(BEGIN_S - 1), index.grants(BEGIN_S * 2)
         by_dana = [call.call_id for call in found(index, AuditFilter(text=("dana",)))]
@@ -309,7 +310,8 @@ def test_call_is_told_whole_and_its_arguments_in_short(tmp_path: Path) -> None:
     assert opened.to_json() == {
         "time": iso_utc(BEGIN_S), "seq": 1, "last": 1, "kind": "LogOpened", "call_id": "", "agent": "", "session": "",
         "tool": "", "operation": "", "verdict": "", "reason": "the log begins", "client": "", "ended": "",
-        "elapsed_ms": None, "within": "", "step": None, "steps": 0, "arguments": "", "callers": [], "started": 0, "answer": None,
+        "elapsed_ms": None, "within": "", "step": None, "steps": 0, "arguments": "", "callers": [], "started": 0,
+        "answer": None,
     }  # fmt: skip
     assert replace(opened, wall_s=None).to_json()["time"] is None
 

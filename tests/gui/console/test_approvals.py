@@ -67,8 +67,10 @@ async def test_bar_has_four_answers_and_the_one_that_denies_comes_first(page: Tr
     assert [button.isVisible() and button.isEnabled() for button in buttons] == [True] * 4
     places = [button.mapTo(page, button.rect().topLeft()).y() for button in buttons]
     assert places == sorted(places)
-    assert bar.scope_button.text() == "Allow 30 days in this session"
-    assert bar.reach[bar.scope_button].text() == "Everything that asks for consent to record in this session"
+    assert bar.scope_button.text() == "Allow in this session"
+    assert (
+        bar.reach[bar.scope_button].text() == "Everything that asks for consent to record in this session, for 30 days"
+    )
     assert "waits until it is answered" in bar.about
     assert "tier side effects" in bar.about
     assert bar.question is not None

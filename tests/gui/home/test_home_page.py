@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QAbstractItemView
 from gatewright.policy.right import Effect
 from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.activity import CallsPage
+from gatewright_gui.pages.activity import ActivityPage
 from gatewright_gui.pages.home import HomePage
 from gatewright_gui.pages.home.picture import PAD, ReachCanvas
 from gatewright_gui.pages.home.picture_layout import (
@@ -176,7 +176,7 @@ async def test_a_call_that_waits_is_denied_here_or_seen_where_all_of_it_is(page:
         assert page.band.words.text.startswith("operator wants to call file.delete")
         await until(lambda: page.band.left.text().startswith("denied in "))
         QTest.mouseClick(page.band.see_button, Qt.MouseButton.LeftButton)
-        assert window.shelf.current_key == "waiting"
+        assert window.shelf.current_key == "activity"
         window.show_page("home")
         QTest.mouseClick(page.band.deny_button, Qt.MouseButton.LeftButton)
         outcome = await call
@@ -342,9 +342,9 @@ async def test_calls_of_today_follow_the_log_and_a_bar_leads_to_them(page: HomeP
     at = page.timeline.rect_of(stretch).center()
     QTest.mouseClick(page.timeline, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
 
-    assert window.shelf.current_key == "calls"
-    audit = window.shelf.page("calls")
-    assert isinstance(audit, CallsPage)
+    assert window.shelf.current_key == "activity"
+    audit = window.shelf.page("activity")
+    assert isinstance(audit, ActivityPage)
     begin_s = page.timeline.timeline.begin_s + stretch * page.timeline.timeline.stretch_s
     assert audit.filters.span == (begin_s, begin_s + page.timeline.timeline.stretch_s)
 

@@ -13,7 +13,7 @@ from mcp.types import CallToolResult
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from gatewright_gui.pages.activity.approvals import WaitingPage
+from gatewright_gui.pages.activity import ActivityPage
 from gatewright_gui.pages.servers import ServersPage
 from gatewright_gui.pages.servers.rows import NAME
 from gatewright_gui.session.servers import Connected, Row, connected_facts
@@ -122,10 +122,10 @@ async def test_waiting_call_over_http_is_shown_and_a_click_leads_to_the_question
 
                 choose(page, bobs)
                 press(page, "servers.answer")
-                inbox = window.shelf.page("waiting")
-                assert isinstance(inbox, WaitingPage)
+                inbox = window.shelf.page("activity")
+                assert isinstance(inbox, ActivityPage)
                 bar = inbox.question
-                assert window.shelf.current_key == "waiting"
+                assert window.shelf.current_key == "activity"
                 assert bar.isVisible()
                 assert bar.question is not None
                 assert "more" in bar.question.arguments

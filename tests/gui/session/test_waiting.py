@@ -25,7 +25,7 @@ async def test_workspace_that_nobody_enforces_is_left_as_it_is(tmp_path: Path) -
     async with opened_window(policy, tmp_path) as window:
         await until(lambda: not window.tasks.names)
         assert not window.waiting.questions
-        window.show_page("waiting")
+        window.show_page("activity")
         await until(lambda: not window.tasks.names)
         await until(lambda: window.waiting.is_known)
         assert sorted((tmp_path / "demo").rglob("*")) == before

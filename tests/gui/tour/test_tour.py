@@ -23,7 +23,7 @@ PAGES = {
     "rules",
     "memory",
     "try",
-    "calls",
+    "activity",
     "text",
     "problems",
     "servers",

@@ -16,7 +16,7 @@ from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import settled
 from tests.support.checkout import ROOT
 
-PAGES = ("home", "tools", "files", "memory", "try", "waiting", "calls", "text", "problems")
+PAGES = ("home", "tools", "files", "memory", "try", "activity", "text", "problems")
 TOOL: dict[str, object] = {
     "name": "page_somebody",
     "description": "Pages somebody.",

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QPushButton
 
 from gatewright.workspace.api import AuditFilter, Observed, ObservedKind
 from gatewright_gui.pages.access.rules.rule_list import RuleList
-from gatewright_gui.pages.activity.compare_dialog import CompareDialog
-from gatewright_gui.pages.activity.page import CallsPage
+from gatewright_gui.pages.activity import ActivityPage
+from gatewright_gui.pages.activity.dialogs import CompareDialog
 from gatewright_gui.session.verbs.policy import OBSERVE_S, set_observed
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import all_rows
@@ -85,8 +85,8 @@ async def test_a_rule_is_observed_compared_and_enforced(tmp_path: Path) -> None:
         dialog.rows.itemActivated.emit(dialog.rows.item(0))
         await settled(window)
 
-        page = window.shelf.page("calls")
-        assert isinstance(page, CallsPage)
+        page = window.shelf.page("activity")
+        assert isinstance(page, ActivityPage)
         await until(lambda: len(page.trail.now.numbers) == 2)
         page.filters.within_button.click()
         assert page.filters.filter == AuditFilter()

@@ -76,7 +76,7 @@ async def test_no_control_moves_when_another_row_of_the_tree_is_chosen(
 async def test_a_bar_that_comes_or_goes_moves_nothing(window: MainWindow) -> None:
     dressed(window)
     bars = (window.message, window.alarm, window.outside, window.unsaved_bar, window.asking)
-    for page in ("home", "tools", "files", "rules", "try", "calls", "text", "servers"):
+    for page in ("home", "tools", "files", "rules", "try", "activity", "text", "servers"):
         window.show_page(page)
         await settled(window)
         before = controls(window, window.bars)

@@ -45,7 +45,7 @@ async def test_what_is_said_and_offered_at_first_holds_once_all_is_known(
         window.grab()
         first_said, first_offered = said(window), offered(window)
         await settled(window)
-        if page == "calls":
+        if page == "activity":
             await until(lambda: all(one.is_known for one in window.shelf.findChildren(EmptyState) if one.isVisible()))
         assert first_said <= said(window)
         assert first_offered <= offered(window)

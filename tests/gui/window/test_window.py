@@ -309,8 +309,8 @@ async def test_every_control_has_a_name(window: MainWindow) -> None:
 
 
 async def test_preferences_count_at_once_and_follow_what_is_chosen_elsewhere(window: MainWindow) -> None:
-    window.show_page("waiting")
-    notify = window.findChild(QCheckBox, "approvals.notify")
+    window.show_page("activity")
+    notify = window.findChild(QCheckBox, "activity.notify")
     code = agents_page(window).preview.code
     QTest.keyClick(window, Qt.Key.Key_Comma, Qt.KeyboardModifier.ControlModifier)
     dialog = window.findChild(PreferencesDialog)

@@ -21,7 +21,7 @@ from gatewright_gui.window.main_window import MainWindow
 SIZE = (1280, 800)
 _WAITING = frozenset(
     {
-        *("save", "publish", "console.call", "console.live", "memory.dialog", "audit.mend", "audit.export"),
+        *("save", "publish", "console.call", "console.live", "memory.dialog", "activity.mend", "activity.export"),
         *("servers", "servers.sees.confine.unconfine"),
     }
 )

@@ -1,5 +1,5 @@
-"""The page of the audit log: who called what when, why it was decided so, and what to do about it."""
+"""The page of what agents do: calls that wait for an answer, every call of the log, and the answers that stand."""
 
-from gatewright_gui.pages.activity.page import CallsPage
+from gatewright_gui.pages.activity.page import ActivityPage
 
-__all__ = ["CallsPage"]
+__all__ = ["ActivityPage"]

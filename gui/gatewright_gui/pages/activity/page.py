@@ -1,99 +1,125 @@
-"""The audit log: filters and a timeline above the calls, the chosen one at the right.
+"""What agents do: what waits above, a search with a timeline over calls and answers, the chosen one at the right.
 
 Over 450 lines, because every answer of the log and every button of its parts ends in a short method here.
 """
 
 import asyncio
+import time
+from collections.abc import Iterator
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QAbstractItemView, QCheckBox, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError
-from gatewright_gui.pages.activity.call_model import CLIENT, TOOK, CallModel, FilterBar, fit_reason, size_columns
-from gatewright_gui.pages.activity.detail_pane import DetailPane, RuleDialog
+from gatewright.workspace.api import Address
+from gatewright_gui.pages.activity.bars import NOT_LOGGED, FilterBar, WaitingBand
+from gatewright_gui.pages.activity.detail_pane import DetailPane
+from gatewright_gui.pages.activity.rows import ActivityModel, Item, fit_columns, line_of
+from gatewright_gui.pages.activity.verbs import CallVerbs, LogVerbs
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.timeline import TimelineBar
-from gatewright_gui.qt.dialog import choose_save_file, shown
-from gatewright_gui.qt.language import counted, tr
+from gatewright_gui.pages.trial.approval import KEY, ApprovalBar
+from gatewright_gui.qt.dialog import Choice, ask
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
-from gatewright_gui.qt.listing import Listing
-from gatewright_gui.qt.look import Role, current_look, tie_icon
-from gatewright_gui.qt.widget.chip import Chip
+from gatewright_gui.qt.listing import Listing, Verb
+from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
-from gatewright_gui.qt.widget.progress_strip import ProgressStrip
+from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.audit import (
+    NOTHING_FOUND,
     AuditChoices,
     AuditFilter,
-    AuditReport,
     AuditTrail,
     Found,
     LoggedCall,
     Timeline,
-    prove,
-    write_out,
 )
 from gatewright_gui.session.audit_call import (
-    CallDetail,
-    RuleToday,
-    decide_today,
     detail_of,
-    mendings_of,
-    rule_today,
-    text_change,
+    fate_words,
 )
-from gatewright_gui.session.ruleplace import place_of
+from gatewright_gui.session.call_record import find_lines, find_place
+from gatewright_gui.session.question import PendingApproval, Stale, Standing, place_words
+from gatewright_gui.session.standing import StandingAnswers
 
 LOOK_MS = 500
 """How often it is looked what others wrote, while the page is there to be seen."""
 _TELL_MS = 120
-_WIDE = 760
-"""Pixels from which on the table says of each call who sent it and how long it took."""
+_TRIES, _PAUSE_S = 8, 0.25
+"""How often the log is looked at for the end of a call, which its process may still be writing."""
+_MOST_NAMED = 8
+_ENDED = mark("The process that waited for the answer has ended; the call was not made.")
+_ANSWERED = mark("It was answered elsewhere; its program takes the answer when it makes the call again.")
+_EMPTY = {
+    "waiting": (
+        "check",
+        mark("Nothing needs you"),
+        mark("A call that asks first is listed here until somebody answers it."),
+    ),
+    "standing": (
+        "key-round",
+        mark("No standing answers"),
+        mark("An answer for a while or for a session is listed here until it is over, and can be taken back."),
+    ),
+    "lapsed": (
+        "history",
+        mark("No lapsed questions"),
+        mark(
+            "A question of a suspended call lapses if the policy or the call changes before its program makes the call "
+            "again, or if its time is over. It is listed here for seven days."
+        ),
+    ),
+}
 
 
-class CallsPage(Page):
-    """Everything is read beside the window; rows of other processes come on top without moving what one reads."""
+class ActivityPage(Page):
+    """Everything is read beside the window, and nothing that comes or goes moves what one reads.
+
+    Nothing is allowed by a plain letter, and no question is allowed that nobody has looked at.
+    """
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
-        self.setObjectName("audit")
-        self._context, self._document = context, context.document
-        self._report: AuditReport | None = None
-        self._rule: RuleToday | None = None
+        self.setObjectName("activity")
+        self._context, self._document, self._waiting = context, context.document, context.waiting
         self._goal: int | None = None
         """The number of the call that is to be chosen as soon as it is there."""
-        self._failure = ""
-        self._has_clients = False
+        self._failure = self._gone_id = ""
+        self._names = AuditChoices()
+        self._is_finding = False
+        """True while the log is searched and nothing is listed yet."""
         self.trail = AuditTrail(context.document, context.tasks, self)
-        self.header = SectionHeader(tr("Audit"))
-        self.proof = named(Chip("", role="muted"), "audit.proof")
-        self.proof.set_chip(*_proof_words(None))
-        self.verify_button = _button(
-            tr("Verify"), "shield-check", "audit.verify", tr("Prove that no row was changed, taken out, added or moved")
+        self.answers = StandingAnswers(context.document, self.trail, context.tasks, self)
+        self.header, self.band, self.filters = SectionHeader(tr("Activity")), WaitingBand(), FilterBar()
+        log = self.log = LogVerbs(context, self.trail, lambda: self.filters.filter)
+        tip = tr(
+            "Say on the desktop when a call begins to wait while another program is in front, without its arguments"
         )
-        self.export_button = _button(
-            tr("Export..."), "upload", "audit.export", tr("Write the calls that are shown as JSON Lines")
-        )
-        for control in (self.proof, self.verify_button, self.export_button):
+        self.notify = named(QCheckBox(tr("Desktop messages")), "activity.notify", tip=tip)
+        self.notify.setChecked(context.sizes.notifies)
+        for control in (self.notify, log.proof, log.verify_button, log.export_button):
             self.header.add_control(control)
-        self.filters = FilterBar()
-        self.timeline = named(TimelineBar(), "audit.timeline")
-        self.message = named(MessageBar(), "audit.message")
-        self.strip = ProgressStrip()
-        self.model = CallModel()
-        self.empty = named(EmptyState("scroll-text", "", ""), "audit.empty")
-        self.list = Listing(self.model, "audit.calls", tr("Calls"), self.empty)
+        self.timeline = named(TimelineBar(), "activity.timeline")
+        self.model = ActivityModel()
+        self.empty = named(EmptyState("scroll-text", "", ""), "activity.empty")
+        self.list = Listing(self.model, "activity.rows", tr("Calls"), self.empty, self._offer, is_many=True)
         self.view = self.list.view
-        self.detail = DetailPane()
+        self.question = ApprovalBar(name="activity", tasks=context.tasks, keys_for=self)
+        verbs = (("again", "rotate-ccw"), ("try", "terminal"), ("mend", "pencil"), ("back", "undo"))
+        self.detail = DetailPane(self.question, [self.list.button(f"activity.{name}", icon) for name, icon in verbs])
+        self._verbs = CallVerbs(context, self.detail)
         self._filter_soon = QTimer(self, singleShot=True, interval=_TELL_MS)
         self._look = QTimer(self, interval=LOOK_MS)
+        self._tick = QTimer(self, interval=1000)
         self._lay_out()
         self._connect()
-        self._show_state()
+        self._narrow()
         self._look.start()
+        self._tick.start()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """Where there is little room the rows say less."""
@@ -101,106 +127,253 @@ class CallsPage(Page):
             self._fit_columns()
         return super().eventFilter(watched, event)
 
-    def _fit_columns(self) -> None:
-        """No clients in the log, no column for them."""
-        is_narrow = self.list.width() < _WIDE
-        self.view.setColumnHidden(TOOK, is_narrow)
-        self.view.setColumnHidden(CLIENT, is_narrow or not self._has_clients)
-        fit_reason(self.view)
+    def _fit_columns(self, _why: object = None) -> None:
+        """No clients in what is listed, no column for them."""
+        is_logged = self.filters.part not in NOT_LOGGED
+        has_clients = bool(self._names.clients) if is_logged else any(line.client for line in self.model.rows)
+        has_took = is_logged or self.filters.part == "standing"
+        fit_columns(self.view, is_logged=is_logged, has_clients=has_clients, has_took=has_took)
 
-    def _size(self, _why: object = None) -> None:
-        size_columns(self.view)
-
-    def _offer(self, choices: AuditChoices) -> None:
-        self._has_clients = bool(choices.clients)
+    def _offer_names(self, choices: AuditChoices) -> None:
+        self._names = choices
         self.filters.set_choices(choices)
         self._fit_columns()
 
     # the window's side
 
     def main_view(self) -> QWidget:
-        """The calls."""
+        """The rows."""
         return self.view if self.view.isVisibleTo(self) else self.filters.search
 
     def focus_search(self) -> None:
-        """Ctrl+F: the words of the reason."""
+        """Ctrl+F: the one search."""
         self.filters.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def page_shown(self) -> None:
-        """Others may have written meanwhile."""
+        """Bring up to date what was put off while the page was hidden."""
         self.trail.look()
+        self.answers.look()
+        self._take(self._waiting.questions, calm=False)
 
     def end(self) -> None:
         """Let go of the log."""
         self._look.stop()
+        self._tick.stop()
         self.trail.end()
+
+    # what waits
+
+    def choose(self, digests: tuple[str, ...]) -> None:
+        """Show the oldest question of one of these calls; of none of them, the one that is shown, else the oldest."""
+        self._take(self._waiting.questions, calm=False)
+        wanted = next((one for one in self._waiting.questions if one.digest in digests), None)
+        if wanted is not None:
+            self.see(wanted)
+        elif self.detail.waits is None and self._waiting.questions:
+            self.see(self._waiting.questions[0])
+
+    def see(self, question: PendingApproval, *, calm: bool = False) -> None:
+        """Show all of a call that waits, with its answers."""
+        is_new = self.detail.waits is None or self.detail.waits.request_id != question.request_id
+        self.detail.show_question(question, calm=calm)
+        if is_new:
+            self.view.selectionModel().clear()
+            self._choose_row(self.model.find(("waiting", question.request_id)))
+            self._context.tasks.start(self._find_logged(question), "activity.detail", replace=True)
+        self.list.tell()
+
+    def _see(self, question: PendingApproval) -> None:
+        self.see(question)
+
+    async def _find_logged(self, question: PendingApproval) -> None:
+        """Find where the rules stand that ask, and what the log has of the call, to choose its row."""
+        lines = await find_lines(self._document, filter(None, question.places))
+        call = await self.trail.call(question.call_id)
+        if not isValid(self) or self.detail.waits is not question:
+            return
+        self.question.set_lines(lines)
+        if call is None:
+            return
+        detail = detail_of(call, await self.trail.rows_of(call))
+        if isValid(self) and self.detail.waits is question:
+            self.detail.show_logged(question, detail)
+            self._choose_row(self.model.find(call.seq))
+            self.list.tell()
+
+    def _take(self, questions: tuple[PendingApproval, ...], *, calm: bool = True) -> None:
+        """Show what waits now. Nothing takes the place of what one reads: what goes by itself is said."""
+        self.band.set_questions(questions, is_known=self._waiting.is_known)
+        self.header.set_note(self._note())
+        if not self.isVisible():
+            return
+        self._show_top()
+        was = self.detail.waits
+        now = next((one for one in questions if was is not None and one.request_id == was.request_id), None)
+        if now is not None:
+            self.detail.show_question(now, calm=True)
+        elif was is not None:
+            self._tell_gone(was)
+        elif questions and self.detail.item is None and not self._gone_id:
+            self.see(questions[0], calm=calm)
+
+    def _forget(self, question: PendingApproval) -> None:
+        """The question is answered: if it is the one that is shown, the next may be shown."""
+        if self.detail.waits is not None and self.detail.waits.request_id == question.request_id:
+            self.detail.show_nothing()
+            self.list.tell()
+
+    def _tell_gone(self, question: PendingApproval) -> None:
+        self._gone_id = question.request_id
+        is_over = question.expires_wall_s is not None and question.expires_wall_s <= time.time()
+        self._say_gone(question, tr("Nobody answered in time, so the call was denied.") if is_over else "")
+        if not is_over:
+            self._context.tasks.start(self._find_fate(question), "activity.fate", replace=True)
+
+    def _say_gone(self, question: PendingApproval, words: str) -> None:
+        more = tr("Show the next") if self._waiting.questions else None
+        self.view.selectionModel().clear()
+        self.detail.say("history", tr("{call} does not wait any more", call=question.called), words, action=more)
+        self.list.tell()
+
+    async def _find_fate(self, question: PendingApproval) -> None:
+        why = await self.answers.why_lapsed(question) if question.call_key else ""
+        words = tr("It came to nothing: {why}.", why=why) if why else ""
+        for _ in range(0 if why else _TRIES):
+            call = await self.trail.call(question.call_id)
+            if call is not None and call.ended:
+                words = fate_words(call)
+                break
+            await asyncio.sleep(_PAUSE_S)
+        if isValid(self) and self._gone_id == question.request_id and self.detail.item is None:
+            self._say_gone(question, words or tr(_ANSWERED if question.call_key else _ENDED))
+
+    def _show_next(self) -> None:
+        self._gone_id = ""
+        if self._waiting.questions:
+            self.see(self._waiting.questions[0])
+
+    def _focus_question(self) -> None:
+        """Bring the keys to the question that is shown, else to the oldest."""
+        if self.detail.waits is None:
+            self._show_next()
+        self.question.focus_question()
+
+    def _give_keys_back(self) -> None:
+        self.main_view().setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _go(self, address: Address) -> None:
+        self._context.tasks.start(self._find(address), "activity.place", replace=True)
+
+    async def _find(self, address: Address) -> None:
+        place = await find_place(self._document, address)
+        if place is None:
+            self._document.say("warning", tr("`{place}` is no longer in the policy", place=place_words(address)))
+        else:
+            self._context.navigator.go_to_rule(place)
 
     # what is found
 
     @property
-    def current(self) -> LoggedCall | None:
-        """The chosen call, once it is read."""
-        return self.list.current
+    def current(self) -> Item | None:
+        """What is chosen in the rows, once it is read."""
+        return next((line.item for line in self.list.chosen), None)
 
     def _began(self) -> None:
-        self._failure, self._report, self._goal = "", None, None
-        self._context.tasks.cancel("audit.verify")
-        self.proof.set_chip(*_proof_words(None))
-        self.message.dismiss()
-        self.detail.show_detail(None)
+        self._failure, self._goal, self._gone_id = "", None, ""
+        self.log.forget()
+        self.detail.show_nothing()
         self.filters.clear()
+        self.band.set_questions((), is_known=False)
+        self.model.set_top(())
         self.model.set_found(self.trail.now)
         self._show_counts(Timeline())
 
+    def _show_top(self, _why: object = None) -> None:
+        """List what is no call of the log: under its chip, and what a search finds of it above the calls."""
+        part, answers = self.filters.part, self.answers
+        items: list[Item] = []
+        if part == "waiting":
+            items += self._waiting.questions
+        if part == "standing" or (part == "all" and self.filters.filter.text):
+            items += answers.standing
+        if part == "lapsed" or (part == "all" and self.filters.filter.text):
+            items += answers.lapsed
+        lines = (line_of(one, answers.uses.get(one.grant_id, 0) if isinstance(one, Standing) else 0) for one in items)
+        self.model.set_top(line for line in lines if self.filters.fits(line))
+        self._show_state()
+
+    def _show_answers(self) -> None:
+        self.band.set_unreached(self.answers.unreached)
+        self._show_top()
+        shown = self.detail.item
+        if isinstance(shown, Standing) and shown not in self.answers.standing:
+            self.detail.show_nothing()
+            self.list.tell()
+
     def _show_found(self, found: Found) -> None:
+        self._is_finding = False
+        if self.filters.part in NOT_LOGGED:
+            self.model.set_found(NOTHING_FOUND)
+            self._show_state()
+            return
         bar, row = self.view.verticalScrollBar(), self.view.rowAt(0)
         top, was_at = self.model.key_at(row), bar.value()
-        chosen = self.model.key_at(self.view.currentIndex().row())
+        chosen = next((line.key for line in self.list.chosen), None)
         self.model.set_found(found)
-        if top is not None and was_at and (now := self.model.find(top)) >= 0:
+        if isinstance(top, int) and was_at and (now := self.model.find(top)) >= 0:
             bar.setValue(was_at + (now - row) * self.view.rowHeight(now))
         self._failure = ""
         self._show_state()
         if self._goal is not None and self._select(self._goal):
             self._goal = None
-        detail = self.detail.detail
-        if (chosen is not None and found.changed and chosen >= found.changed) or (detail and detail.is_orphan):
+        detail, waits = self.detail.detail, self.detail.waits
+        if waits is not None and detail is None:
+            self._context.tasks.start(self._find_logged(waits), "activity.detail", replace=True)
+        elif (isinstance(chosen, int) and found.changed and chosen >= found.changed) or (detail and detail.is_orphan):
             self._choose()
 
     def _act_on_empty(self) -> None:
-        if self.trail.now.rows:
+        if self.trail.now.rows or self.filters.part != "all":
             self.filters.clear()
         else:
             self._context.navigator.ask_for_client()
 
-    def _show_state(self) -> None:
-        found = self.trail.now
+    def _note(self) -> str:
+        found, waiting = self.trail.now, len(self._waiting.questions)
         count = len(found.numbers)
-        if self._failure:
+        calls = counted(count, "entry", "entries") if count else ""
+        if calls and not found.is_whole:
+            calls = tr("{entries}, {part} % of the log read", entries=calls, part=100 * found.read // found.rows)
+        return ", ".join(filter(None, (counted(waiting, "call waits", "calls wait") if waiting else "", calls)))
+
+    def _show_state(self) -> None:
+        found, part, count = self.trail.now, self.filters.part, self.model.count()
+        is_log, is_sought = part not in NOT_LOGGED, self.filters.filter != AuditFilter() or part != "all"
+        if self._failure and is_log:
             self.empty.set_state("circle-alert", tr("The log cannot be read"), self._failure)
-        elif found.rows and not count and found.is_whole:
-            words = tr("Try other filters or another time range.")
-            self.empty.set_state("list-filter", tr("No call fits"), words, action=tr("Show all"))
-        elif not found.is_whole:
+        elif self._is_finding or not (found.is_whole if is_log else self._waiting.is_known and self.answers.is_known):
             self.empty.set_unknown()
+        elif not is_log and self.filters.filter == AuditFilter():
+            icon, title, words = _EMPTY[part]
+            self.empty.set_state(icon, tr(title), tr(words))
+        elif is_sought and (found.rows or not is_log):
+            words = tr("Try other filters or another time range.")
+            self.empty.set_state("list-filter", tr("Nothing fits"), words, action=tr("Show all"))
         else:
             words = tr(
                 "Every call through the gate is kept here, whoever makes it: a program, a client, the Console while it "
-                "is live. Calls in the copy of the Console are not recorded."
+                "is live. Runs in the copy are not recorded."
             )
             self.empty.set_state("scroll-text", tr("No calls yet"), words, action=tr("Connect a client..."))
-        is_there = bool(count) and not self._failure
-        takes_keys = is_there and self.filters.search.hasFocus() and self.filters.filter == AuditFilter()
+        is_there = bool(count) and not (self._failure and is_log)
+        takes_keys = is_there and self.filters.search.hasFocus() and not is_sought
         self.list.show_view(is_there)
         if takes_keys:
             self.view.setFocus(Qt.FocusReason.OtherFocusReason)
         self.timeline.setVisible(bool(self.timeline.timeline.stretches) and not self._failure)
-        note = counted(count, "entry", "entries") if count else ""
-        if note and not found.is_whole:
-            note = tr("{entries}, {part} % of the log read", entries=note, part=100 * found.read // found.rows)
-        self.header.set_note(note)
-        self.verify_button.setEnabled(bool(found.rows) or bool(self._failure))
-        self.export_button.setEnabled(is_there)
+        self.header.set_note(self._note())
+        self.log.verify_button.setEnabled(bool(found.rows) or bool(self._failure))
+        self.log.export_button.setEnabled(is_there and is_log)
 
     def _show_counts(self, timeline: Timeline) -> None:
         self.timeline.set_timeline(timeline)
@@ -208,31 +381,70 @@ class CallsPage(Page):
 
     def _fail(self, words: str) -> None:
         self._failure = words
-        self.detail.show_detail(None)
+        self.detail.show_nothing()
         self._show_state()
 
-    def _narrow(self) -> None:
+    def _narrow(self, _why: object = None) -> None:
+        """List what the chip, the search and the other filters ask for."""
+        part = self.filters.part
+        mode, is_many = QAbstractItemView.SelectionMode, part == "standing"
+        self.view.setSelectionMode(mode.ExtendedSelection if is_many else mode.SingleSelection)
         self.timeline.set_span(self.filters.span)
-        self.trail.set_filter(self.filters.filter, self.filters.period)
+        self.model.set_heads(part)
+        if part in NOT_LOGGED:
+            self.model.set_found(NOTHING_FOUND)
+            self.answers.look()
+        else:
+            self._is_finding = self._document.is_open and not self.model.count()
+            self.trail.set_filter(self.filters.filter, self.filters.period)
+        self._show_top()
+        self._fit_columns()
+
+    def _count(self) -> None:
+        """Times say how long still, and how long ago."""
+        part = self.filters.part
+        if self.isVisible() and part in NOT_LOGGED:
+            self.view.viewport().update()
+            if part != "waiting":
+                self.answers.look()
 
     def _bring_soon(self, numbers: tuple[int, ...]) -> None:
         if not self._context.tasks.closed:
-            self._context.tasks.start(self._bring(numbers), "audit.calls")
+            self._context.tasks.start(self._bring(numbers), "activity.calls")
 
     async def _bring(self, numbers: tuple[int, ...]) -> None:
         calls = await self.trail.calls(numbers)
         if not isValid(self):
             return
         self.model.take(calls)
-        if self.current is not None and (self.detail.detail is None or self.detail.detail.call != self.current):
-            self._choose()
+        self._choose()
 
-    # the chosen call
+    # what is chosen
+
+    def _choose_row(self, row: int) -> None:
+        if row >= 0:
+            self.view.setCurrentIndex(self.model.index(row, 0))
 
     def _choose(self, *_what: object) -> None:
-        call = self.current
-        if call is not None:
-            self._context.tasks.start(self._show_call(call), "audit.detail", replace=True)
+        """Show what is chosen in the rows, unless it is shown."""
+        item = self.current
+        if item is None or item == self.detail.item:
+            return
+        self._gone_id = ""
+        match item:
+            case LoggedCall():
+                waits = [one for one in self._waiting.questions if item.call_id and one.call_id == item.call_id]
+                if waits and (self.detail.waits is None or self.detail.waits.call_id != item.call_id):
+                    self.see(waits[0])
+                elif not waits:
+                    self._context.tasks.start(self._show_call(item), "activity.detail", replace=True)
+            case PendingApproval():
+                self.see(item)
+            case Standing():
+                self.detail.show_answer(item, self.answers.uses.get(item.grant_id, 0))
+            case Stale():
+                self.detail.show_lapsed(item)
+        self.list.tell()
 
     async def _show_call(self, call: LoggedCall) -> None:
         rows, parent = await self.trail.rows_of(call), await self.trail.parent_of(call)
@@ -240,24 +452,47 @@ class CallsPage(Page):
             return
         detail = detail_of(call, rows, parent)
         self.detail.show_detail(detail)
-        self._show_chain()
-        self._rule = None
-        await self._find_rule(detail)
+        self.list.tell()
+        self._show_proof()
+        await self._verbs.find_rule(detail)
 
-    async def _find_rule(self, detail: CallDetail) -> None:
-        """Say where the rule that decided stands today."""
-        if detail.rule is None or not self._document.is_open:
-            return
-        rule = await asyncio.to_thread(rule_today, self._document.workspace, detail)
-        if isValid(self) and self.detail.detail is detail:
-            self._rule = rule
-            self.detail.show_rule(rule)
+    def _offer(self) -> Iterator[Verb]:
+        """Offer what can be done about what is shown."""
+        yield Verb("", "", self._focus_detail, keys="Enter")
+        answers = [line.item for line in self.list.chosen if isinstance(line.item, Standing)]
+        if answers:
+            count = len(answers)
+            words = tr("Take back {count}", count=count) if count > 1 else tr("Take back")
+            yield Verb("activity.back", words, self._take_back, tr("Such calls ask again (Del)"), "Del")
+        yield from self._verbs.offer()
+
+    def _focus_detail(self) -> None:
+        """Enter in the rows: the question, what denies first; of anything else what it says."""
+        if self.detail.waits is not None:
+            self.question.focus_question()
+        elif self.detail.code.isVisible():
+            self.detail.code.editor.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _take_back(self) -> None:
+        chosen = tuple(line.item for line in self.list.chosen if isinstance(line.item, Standing))
+        self._context.tasks.start(self._take_all_back(chosen), "activity.back", stays=True)
+
+    async def _take_all_back(self, chosen: tuple[Standing, ...]) -> None:
+        """Several only after a question that names them."""
+        if len(chosen) > 1:
+            lines, more = [one.words for one in chosen[:_MOST_NAMED]], len(chosen) - _MOST_NAMED
+            text = "\n".join([*lines, *([tr("and {count} more", count=more)] if more > 0 else [])])
+            choices = (Choice("keep", tr("Keep them"), "primary"), Choice("back", tr("Take all back"), "danger"))
+            title = tr("Take {count} answers back?", count=len(chosen))
+            if await ask(self.window(), title, text, choices, icon="key-round", role="ask") != "back":
+                return
+        await self.answers.take_back([one.grant_id for one in chosen])
 
     def _select(self, number: int) -> bool:
         """Choose the call with that number, where it is shown."""
         row = self.model.find(number)
+        self._choose_row(row)
         if row >= 0:
-            self.view.setCurrentIndex(self.model.index(row, 0))
             self.view.setFocus(Qt.FocusReason.OtherFocusReason)
         return row >= 0
 
@@ -279,196 +514,67 @@ class CallsPage(Page):
         else:
             self.filters.set_within(parent.call_id, parent.called)
 
-    def _show_chain(self) -> None:
-        """Say whether the rows of the chosen call are proved."""
-        detail, report = self.detail.detail, self._report
-        if detail is None:
-            return
-        if report is None:
-            self.detail.show_chain(*_proof_words(None))
-        elif detail.call.last <= report.proved_to:
-            self.detail.show_chain(tr("proved"), "shield-check", "allow")
-        elif report.is_sound:
-            self.detail.show_chain(tr("newer than the proof"), "shield", "muted")
-        else:
-            self.detail.show_chain(tr("not proved"), "shield-x", "deny")
-
-    def _go_to_rule(self) -> None:
-        rule, detail = self._rule, self.detail.detail
-        if rule is None or rule.line is None or detail is None:
-            return
-        call = detail.call
-        called = (call.tool, call.operation or None) if call.agent in self._document.policy.agents else None
-        place = place_of(self._document.policy, rule.address, rule.line, called)
-        if place is not None:
-            self._context.navigator.go_to_rule(place)
-
-    def _decide_again(self) -> None:
-        detail = self.detail.detail
-        if detail is not None:
-            self._context.tasks.start(self._again(detail), "audit.again", replace=True)
-
-    async def _again(self, detail: CallDetail) -> None:
-        try:
-            again = await asyncio.to_thread(decide_today, self._document.workspace, detail)
-        except GatewrightError as error:
-            again = str(error)
-        if isValid(self) and self.detail.detail is detail:
-            self.detail.show_again(again)
-
-    def _open_in_console(self) -> None:
-        detail = self.detail.detail
-        if detail is None:
-            return
-        call = detail.call
-        if call.agent not in self._document.policy.agents:
-            self._document.say(
-                "info", tr("there is no agent `{agent}` in the policy as it is edited", agent=call.agent)
-            )
-            return
-        go_to_call = self._context.navigator.go_to_call
-        go_to_call(call.agent, call.tool, call.operation or None, detail.arguments, detail.folder)
-
-    def _mend(self) -> None:
-        detail = self.detail.detail
-        if detail is not None:
-            self._context.tasks.start(self._make_rule(detail), "audit.mend", replace=True)
-
-    async def _make_rule(self, detail: CallDetail) -> None:
-        mendings = await asyncio.to_thread(mendings_of, self._document.workspace, detail)
-        if not mendings:
-            words = tr(
-                "no rule can be made of it: the policy has no agent `{agent}` with such a tool", agent=detail.call.agent
-            )
-            self._document.say("info", words)
-            return
-        dialog = RuleDialog(self, detail.call.called, mendings)
-        tasks = self._context.tasks
-        dialog.looked_at.connect(lambda: tasks.start(self._tell_change(dialog), "audit.change", replace=True))
-        dialog.list.setCurrentRow(0)
-        if await shown(dialog) and dialog.chosen is not None and self._document.push(dialog.chosen.make):
-            await self._again(detail)
-            await self._find_rule(detail)  # it stands elsewhere now
-
-    async def _tell_change(self, dialog: RuleDialog) -> None:
-        mending = dialog.chosen
-        if mending is None:
-            return
-        edit = mending.make(self._document.policy, self._document.catalog)
-        text = await self._context.deriver.derive(text_change, edit)
-        if text is not None and isValid(dialog):
-            dialog.show_change(mending, text)
-
-    # the whole log
-
-    def _verify(self) -> None:
-        self._context.tasks.start(self._prove(), "audit.verify", replace=True)
-
-    async def _prove(self) -> None:
-        self.strip.start(tr("Going through the chain"))
-        self.verify_button.setEnabled(False)
-        try:
-            self._report = await prove(self._document, self._context.deriver, self._tell_progress)
-        finally:
-            if isValid(self):
-                self.strip.stop()
-                self._show_state()
-        report = self._report
-        if report is None:
-            return
-        self.proof.set_chip(*_proof_words(report))
-        if report.problems:
-            self.message.show_message(
-                "error", tr("The log failed verification: {problems}", problems="; ".join(report.problems[:3]))
-            )
-        else:
-            self.message.dismiss()
-        self._show_chain()
-
-    def _tell_progress(self, row: int) -> None:
-        rows = max(self.trail.now.rows, row, 1)
-        self.strip.set_progress(row / rows, tr("Going through the chain: row {row:,} of {rows:,}", row=row, rows=rows))
-
-    def _export(self) -> None:
-        self._context.tasks.start(self._write(), "audit.export", replace=True)
-
-    async def _write(self) -> None:
-        wanted = self.filters.filter
-        what = (
-            tr("Export all rows of the log")
-            if wanted == AuditFilter()
-            else tr("Export the rows of the calls that are shown")
-        )
-        start = self._document.workspace.folder / "audit.jsonl"
-        path = await choose_save_file(self, what, start, tr("JSON Lines (*.jsonl);;Any file (*)"))
-        if path is None:
-            return
-        self.strip.start(tr("Writing {file}", file=path.name))
-        try:
-            count = await write_out(self.trail, wanted, path, self._tell_written)
-        except (OSError, GatewrightError) as error:
-            self._document.say("error", tr("not exported: {error}", error=error))
-            return
-        finally:
-            if isValid(self):
-                self.strip.stop()
-        self._document.say("info", tr("wrote {rows} to {file}", rows=counted(count, "row", "rows"), file=path))
-
-    def _tell_written(self, count: int) -> None:
-        self.strip.set_progress(None, tr("Writing: {rows}", rows=counted(count, "row", "rows")))
-
-    def _cancel(self) -> None:
-        for name in ("audit.verify", "audit.export"):
-            self._context.tasks.cancel(name)
+    def _show_proof(self) -> None:
+        """Say whether the rows of the chosen call are proved, and what can be done with the log now."""
+        self._show_state()
+        if self.detail.detail is not None:
+            self.detail.show_chain(*self.log.proof_of(self.detail.detail.call))
 
     # the parts
 
+    def _keep_notify(self, is_on: bool) -> None:
+        self._context.sizes.notifies = is_on
+
+    def _say_edited(self, _changes: object) -> None:
+        self.question.say_edited()
+
+    def _follow_notify(self) -> None:
+        self.notify.setChecked(self._context.sizes.notifies)
+
     def _connect(self) -> None:
-        current_look().changed.connect(self._size)
+        current_look().changed.connect(self._fit_columns)
         self.trail.began.connect(self._began)
         self.trail.found.connect(self._show_found)
         self.trail.counted.connect(self._show_counts)
-        self.trail.named.connect(self._offer)
+        self.trail.named.connect(self._offer_names)
         self.trail.failed.connect(self._fail)
         self.model.wanted.connect(self._bring_soon)
         self.filters.changed.connect(self._filter_soon.start)
         self._filter_soon.timeout.connect(self._narrow)
-        self.filters.leave_requested.connect(lambda: self.view.setFocus(Qt.FocusReason.OtherFocusReason))
+        self.filters.chips.current_changed.connect(self._narrow)
+        self.filters.leave_requested.connect(self._give_keys_back)
         self.timeline.span_chosen.connect(self.filters.set_span)
-        self._context.navigator.span_requested.connect(self.filters.set_span)
+        navigator = self._context.navigator
+        navigator.span_requested.connect(self.filters.set_span)
+        navigator.waiting_requested.connect(self.choose)
         self.empty.action_requested.connect(self._act_on_empty)
-        self.view.selectionModel().currentChanged.connect(self._choose)
-        self.verify_button.clicked.connect(self._verify)
-        self.export_button.clicked.connect(self._export)
-        self.strip.cancel_requested.connect(self._cancel)
+        self.view.selectionModel().selectionChanged.connect(self._choose)
+        self.notify.toggled.connect(self._keep_notify)
+        self._context.sizes.changed.connect(self._follow_notify)
         self._look.timeout.connect(lambda: self.trail.look() if self.isVisible() else None)
-        self.detail.rule_requested.connect(self._go_to_rule)
+        self._tick.timeout.connect(self._count)
+        self.log.told.connect(self._show_proof)
         self.detail.parent_requested.connect(self._go_to_parent)
         self.detail.steps_requested.connect(self._show_steps)
-        self.detail.again_requested.connect(self._decide_again)
-        self.detail.console_requested.connect(self._open_in_console)
-        self.detail.mend_requested.connect(self._mend)
+        self.detail.gone.action_requested.connect(self._show_next)
+        self._waiting.changed.connect(self._take)
+        self.answers.changed.connect(self._show_answers)
+        self._document.policy_changed.connect(self._say_edited)
+        self.question.answered.connect(self._forget)
+        self.question.keys_given_back.connect(self._give_keys_back)
+        self.question.place_requested.connect(self._go)
+        self.band.denied.connect(self._forget)
+        self.band.seen.connect(self._see)
+        self.band.allow_requested.connect(self.question.offer_allowing)
+        self.band.all_requested.connect(lambda: self.filters.chips.set_current("waiting"))
+        shortcut = QShortcut(QKeySequence(KEY), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        shortcut.activated.connect(self._focus_question)
 
     def _lay_out(self) -> None:
-        size_columns(self.view)
         panes, across = (self.list, self.detail), Qt.Orientation.Horizontal
-        split = split_of(across, "audit.split", self._context.sizes, panes, (860, 340), 0)
-        for at, share in enumerate((5, 1)):
+        split = split_of(across, "activity.split", self._context.sizes, panes, (700, 500))
+        for at, share in enumerate((7, 5)):
             split.setStretchFactor(at, share)
         self.list.installEventFilter(self)
-        column_of(self.header, self.filters, self.timeline, stretch(split), into=self)
-        FootBars(self, self.strip, self.message)
-
-
-def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
-    button = named(QPushButton(words), name, spoken=words.rstrip("."), tip=tip)
-    tie_icon(button, icon)
-    return button
-
-
-def _proof_words(report: AuditReport | None) -> tuple[str, str, Role]:
-    if report is None:
-        return tr("not verified"), "shield", "muted"
-    if report.is_sound:
-        return tr("proved: {rows}", rows=counted(report.rows, "row", "rows")), "shield-check", "allow"
-    return counted(len(report.problems), "problem", "problems"), "shield-x", "deny"
+        column_of(self.header, self.band, self.filters, self.timeline, stretch(split), into=self)
+        FootBars(self, self.log.strip, self.log.message)

@@ -429,7 +429,7 @@ class ServersPage(Page):
             yield Verb("servers.agent", words, go, tr("Show what it may do"), "" if one.waits else "Enter")
 
     def _show_calls(self) -> None:
-        self._context.navigator.go_to_page("calls")
+        self._context.navigator.go_to_page("activity")
 
     def _tell_next(self) -> None:
         """One button for what comes next: trust several servers, accept their tools, add the first agent."""

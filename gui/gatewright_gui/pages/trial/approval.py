@@ -14,17 +14,18 @@ from PySide6.QtWidgets import QApplication, QGridLayout, QLineEdit, QMenu, QPush
 from gatewright.workspace.api import Address, JsonValue
 from gatewright_gui.pages.trial.json_tree import JsonTreeView
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import Part, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
-from gatewright_gui.qt.menu import add_action
+from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, IconLabel, Segmented
 from gatewright_gui.qt.widget.button import text_button
+from gatewright_gui.qt.widget.flow_layout import FlowLayout
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.number_field import NumberField
 from gatewright_gui.session.calls import change_words, cut, visible
-from gatewright_gui.session.question import MAX_MINUTES, SCOPE_DAYS, Lasting, PendingApproval, Reply, place_words, span
+from gatewright_gui.session.question import MAX_MINUTES, Lasting, PendingApproval, Reply, place_words, span
 
 KEY = "F6"
 """Leads to the open question."""
@@ -33,6 +34,7 @@ _TICK_MS = 1000
 _MAX_REASONS = 6
 _MAX_PLACES, _MAX_PLACE = 4, 48
 _MOST_REASON = 500
+_LEAST_SHOWN = 64
 DENY, ONCE, WHILE, SCOPE = "Alt+1", "Alt+2", "Alt+3", "Alt+4"
 """The keys of the answers; no letter answers."""
 CALM_MS = 400
@@ -114,8 +116,9 @@ class ApprovalBar(QWidget):
         self.approve_button = text_button(tr("Allow once"), f"{name}.approve", allow, ONCE)
         self.while_button = text_button(tr("Allow for a while..."), f"{name}.while", self._open_menu, WHILE)
         tie_icon(self.while_button, "clock")
-        forever = tr("Allow {days} days in this session", days=SCOPE_DAYS)
-        self.scope_button = text_button(forever, f"{name}.scope", partial(allow, lasting="scope"), SCOPE)
+        self.scope_button = text_button(
+            tr("Allow in this session"), f"{name}.scope", partial(allow, lasting="scope"), SCOPE
+        )
         self.reason = named(QLineEdit(), f"{name}.reason", spoken=tr("Reason for denying, told to the model"))
         self.reason.setPlaceholderText(tr("Reason, told to the model"))
         self.reason.setMaxLength(_MOST_REASON)
@@ -143,14 +146,14 @@ class ApprovalBar(QWidget):
         self._question = question
         title = tr("{agent} asks to call {call}", agent=question.whose, call=question.called)
         self._title.setText(title)
+        if not calm:
+            self._calm.stop()
         if is_new:
             self._is_edited = False
             self._ask_minutes(shown=False)
             self.reason.clear()
             if calm:
                 self._calm.start()
-            else:
-                self._calm.stop()
             if self.tree is not None:
                 self._parts.button("records").setVisible(bool(question.records))
             self._parts.set_segment_enabled("diff", question.diff is not None)
@@ -232,15 +235,29 @@ class ApprovalBar(QWidget):
         if self._question is not None:
             self.menu.popup(self.while_button.mapToGlobal(QPoint(0, self.while_button.height())))
 
+    def offer_allowing(self, below: QWidget) -> None:
+        """Open a menu of the answers that allow, below a button elsewhere that shows the question here."""
+        if self._question is None:
+            return
+        menu = popup_menu(self)
+        for button, key in ((self.approve_button, ONCE), (self.scope_button, SCOPE)):
+            add_action(menu, f"{button.text()}\t{key}", button.click, can=button.isEnabled())
+        menu.addSeparator()
+        self._add_whiles(menu, can=self.while_button.isEnabled())
+        menu.popup(below.mapToGlobal(QPoint(0, below.height())))
+
     def _make_menu(self) -> QMenu:
         menu = QMenu(self)
         menu.setObjectName(f"{self._name}.whiles")
+        self._add_whiles(menu)
+        return menu
+
+    def _add_whiles(self, menu: QMenu, *, can: bool = True) -> None:
         for words, seconds in WHILES:
             allow = partial(self._answer, approved=True, lasting="duration", seconds=seconds)
-            add_action(menu, tr("Allow {time} in any session", time=tr(words)), allow)
+            add_action(menu, tr("Allow {time} in any session", time=tr(words)), allow, can=can)
         menu.addSeparator()
-        add_action(menu, tr("Another time..."), self._ask_minutes)
-        return menu
+        add_action(menu, tr("Another time..."), self._ask_minutes, can=can)
 
     # what is said
 
@@ -391,24 +408,32 @@ class ApprovalBar(QWidget):
         answers.setHorizontalSpacing(space)
         answers.setVerticalSpacing(current_look().tokens.space_1)
         answers.setColumnStretch(1, 1)
-        beside: dict[QPushButton, tuple[QWidget, ...]] = {
-            self.refuse_button: (self.reason,),
-            self.while_button: (self.minutes, self.minutes_button),
-        }
         for row, (button, key) in enumerate(zip(self.reach, (DENY, ONCE, WHILE, SCOPE), strict=True)):
             answers.addWidget(button, row, 0)
-            parts = [stretch(part) if part is self.reason else part for part in beside.get(button, ())]
-            answers.addLayout(row_of(stretch(self.reach[button]), *parts, space=2), row, 1)
+            more = [stretch(self.reason)] if button is self.refuse_button else []
+            answers.addLayout(row_of(stretch(self.reach[button]), *more, space=2), row, 1)
             answers.addWidget(named(Label(key), kind="small"), row, 2)
+        answers.addLayout(row_of(self.minutes, self.minutes_button, stretch(), space=2), len(self.reach), 1)
+        self._ask_minutes(shown=False)
         self.reason.setMinimumWidth(60)
-        content = stretch(self._shown) if self.tree is not None else self._shown
+        places = FlowLayout(spacing=current_look().tokens.space_1)
+        for button in self._place_buttons:
+            places.addWidget(button)
+        head, where = [IconLabel("hand", "ask"), stretch(self._title)], [self._where]
+        shown: list[Part] = [self._change, self._shown]
+        if self.tree is None:
+            head, where = [*head, self._parts], [*where, stretch(self._about)]
+        else:
+            self._shown.setMinimumHeight(_LEAST_SHOWN)
+            where = [*where, stretch(self._about)]
+            shown = [row_of(self._parts, stretch(self._change), space=2), stretch(self._shown)]
         column_of(
-            row_of(IconLabel("hand", "ask"), stretch(self._title), self._parts, space=2),
-            row_of(self._where, stretch(self._about), space=2),
+            row_of(*head, space=2),
+            row_of(*where, space=2),
+            *shown[:-2],
             self._why,
-            row_of(*self._place_buttons, stretch(), space=2),
-            self._change,
-            content,
+            places,
+            *shown[-2:],
             answers,
             into=self,
             space=1,

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from PySide6.QtWidgets import QStyleOptionViewItem
 
-from gatewright_gui.pages.activity.call_model import mark_of, time_words
+from gatewright_gui.pages.activity.rows import mark_of, time_words
 from gatewright_gui.pages.trial.table import verdict_mark
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.prose import plain

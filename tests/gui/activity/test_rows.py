@@ -1,4 +1,4 @@
-"""The rows of the Audit page without a view: only what is looked at is asked for, and what is shown stays in place."""
+"""The rows of Activity without a view: only what is looked at is asked for, and what is shown stays in place."""
 
 from array import array
 
@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
-from gatewright_gui.pages.activity.call_model import CALL, TIME, VERDICT, CallModel
+from gatewright_gui.pages.activity.rows import CALL, TIME, VERDICT, ActivityModel
 from gatewright_gui.session.audit import NOTHING_FOUND, Found, LoggedCall
 from tests.gui.session.opened import turn_until
 
@@ -27,7 +27,7 @@ class Asking:
     """A model that is brought what it asks for."""
 
     def __init__(self, qtbot: QtBot) -> None:
-        self.model = CallModel()
+        self.model = ActivityModel()
         self.tester = QAbstractItemModelTester(self.model, STRICT)
         self.asked: list[tuple[int, ...]] = []
         self.model.wanted.connect(self.asked.append)

@@ -1,4 +1,4 @@
-"""The inbox of calls that wait: in a real window, by mouse and keys, with calls of other gates and processes."""
+"""Calls that wait and answers that stand, on the page Activity: by mouse and keys, with calls of other processes."""
 
 import asyncio
 import json
@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Remember, Status, ledger
 from gatewright.gate.approvalstore import EXPIRED, UNTAKEN
 from gatewright.workspace import Workspace, permission_broker
-from gatewright_gui.pages.activity import CallsPage
-from gatewright_gui.pages.activity.approvals import WaitingPage
+from gatewright_gui.pages.activity import ActivityPage
+from gatewright_gui.pages.activity.rows import AGENT, CALL, CLIENT, REASON, TIME, TOOK, VERDICT
 from gatewright_gui.qt.language import current_catalog
-from gatewright_gui.session.question import question_of, stale_of
+from gatewright_gui.session.question import Standing, question_of, stale_of
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.gate.asking import a_request, small_store
 from tests.gui.session.opened import opened_window, settled, until
@@ -63,9 +63,9 @@ class Deployed:
         return await self.workspace.call("operator", "file", arguments)
 
     @property
-    def page(self) -> WaitingPage:
-        page = self.window.shelf.page("waiting")
-        assert isinstance(page, WaitingPage)
+    def page(self) -> ActivityPage:
+        page = self.window.shelf.page("activity")
+        assert isinstance(page, ActivityPage)
         return page
 
     def seen(self, name: str) -> Any:
@@ -105,11 +105,12 @@ async def test_calls_that_asked_while_nobody_could_be_reached_are_counted(count:
         for _ in range(count):
             assert (await workspace.call("operator", "file", DELETE)).status is Status.UNANSWERED
     async with opened_window(policy, tmp_path) as window:
-        window.show_page("waiting")
-        page = window.shelf.page("waiting")
-        assert isinstance(page, WaitingPage)
-        await until(lambda: page.empty.is_known)
-        told = page.empty.accessibleDescription()
+        window.show_page("activity")
+        page = window.shelf.page("activity")
+        assert isinstance(page, ActivityPage)
+        await until(lambda: page.answers.is_known and page.band.quiet.isVisible())
+        await until(lambda: page.answers.unreached == count)
+        told = page.band.why.text()
         assert ("nobody could be reached" in told) == bool(count)
         assert not count or f"{count} call" in told
         await settled(window)
@@ -122,7 +123,7 @@ async def test_suspended_call_is_answered_here_and_made_later_by_its_program(dep
     asked = await deployed.workspace.call("operator", "file", DELETE, **named, on_ask="suspend")
     assert asked.status is Status.WAITING
     await until(lambda: bool(window.waiting.questions))
-    window.show_page("waiting")
+    window.show_page("activity")
     page = deployed.page
     await until(page.question.isVisible)
     assert page.question.question is not None
@@ -145,8 +146,7 @@ async def test_call_that_waits_is_told_over_every_page_and_show_leads_to_it(depl
 
     bar = window.asking
     await until(bar.isVisible)
-    assert "operator asks to call file.delete, denied in" in bar.text
-    assert "report.md" not in bar.text
+    assert "operator asks to call file.delete: drafts/report.md, denied in" in bar.text
     assert window.rail.button("activity").count == 1
     assert window.status.waiting.text() == "1 call waits for you"
     window.show_page("files")
@@ -154,7 +154,7 @@ async def test_call_that_waits_is_told_over_every_page_and_show_leads_to_it(depl
 
     QTest.mouseClick(bar.action_button, Qt.MouseButton.LeftButton)
 
-    assert window.shelf.current_key == "waiting"
+    assert window.shelf.current_key == "activity"
     assert not bar.isVisible()
     question = deployed.page.question.question
     assert question is not None
@@ -164,26 +164,22 @@ async def test_call_that_waits_is_told_over_every_page_and_show_leads_to_it(depl
     await deployed.ask(APPEND)
     await until(bar.isVisible)
 
-    window.show_page("calls")
-    audit = window.shelf.page("calls")
-    assert isinstance(audit, CallsPage)
-    await until(lambda: audit.model.rowCount() > 0 and audit.model.row_at(0) is not None)
-    audit.view.setCurrentIndex(audit.model.index(0, 0))
-    await until(lambda: audit.detail.detail is not None)
-    assert audit.detail.detail is not None
-    facts = dict(audit.detail.detail.facts)
+    window.show_page("activity")
+    await until(lambda: deployed.page.detail.detail is not None)
+    assert deployed.page.detail.detail is not None
+    facts = dict(deployed.page.detail.detail.facts)
     assert facts["Approval"] == "asked, no answer yet"
     assert facts["Result"] == "none yet: it still waits, or its program has ended"
 
 
 async def test_question_shows_arguments_change_reasons_with_lines_and_who_asks(deployed: Deployed) -> None:
     await deployed.ask(DELETE)
-    deployed.window.show_page("waiting")
+    deployed.window.show_page("activity")
     panel = deployed.page.question
     assert panel.isVisible()
     await settled(deployed.window)
 
-    part = deployed.find("approvals.approval.part")
+    part = deployed.find("activity.approval.part")
     assert part.current == "diff"
     QTest.mouseClick(part.button("arguments"), Qt.MouseButton.LeftButton)
     assert panel.tree is not None
@@ -192,12 +188,12 @@ async def test_question_shows_arguments_change_reasons_with_lines_and_who_asks(d
     cells = {model.index(row, 0, root).data(): model.index(row, 1, root).data() for row in range(model.rowCount(root))}
     assert root.data() == "arguments"
     assert {name: cells[name].strip('"') for name in ("op", "path")} == DELETE
-    why = deployed.find("approvals.approval.why").text()
+    why = deployed.find("activity.approval.why").text()
     assert "file.delete asks first by the approvals key file.delete" in why
-    assert f"process {question_process(deployed)}" in deployed.find("approvals.approval.where").text
+    assert f"process {question_process(deployed)}" in deployed.find("activity.approval.where").text
     assert not part.button("records").isVisible()
 
-    places = [deployed.find(f"approvals.approval.place.{at}") for at in range(2)]
+    places = [deployed.find(f"activity.approval.place.{at}") for at in range(2)]
     line = next(place for place in places if place.text().startswith("agents.operator.approvals.file.delete, line "))
     QTest.mouseClick(line, Qt.MouseButton.LeftButton)
     await settled(deployed.window)
@@ -214,7 +210,8 @@ async def test_keys_answer_and_no_letter_does(deployed: Deployed) -> None:
     window.activateWindow()
     QTest.mouseClick(window.rail.button("activity"), Qt.MouseButton.LeftButton)
     view, panel = deployed.page.view, deployed.page.question
-    assert QApplication.focusWidget() is view
+    await until(lambda: QApplication.focusWidget() is view)
+    await until(lambda: deployed.page.current is not None)
 
     for key in (Qt.Key.Key_D, Qt.Key.Key_O, Qt.Key.Key_W, Qt.Key.Key_S, Qt.Key.Key_Space, Qt.Key.Key_Return):
         QTest.keyClick(view, key)
@@ -225,25 +222,32 @@ async def test_keys_answer_and_no_letter_does(deployed: Deployed) -> None:
     outcome = await call
     assert outcome.status == "allowed", outcome.decision.reason
     await until(lambda: not window.waiting.questions)
-    assert deployed.page.empty.isVisible()
+    assert deployed.page.band.quiet.isVisible()
+    await until(lambda: deployed.page.detail.detail is not None)  # what came of it
+    detail = deployed.page.detail.detail
+    assert detail is not None
+    assert dict(detail.facts)["Approval"] == "allowed once by the operator in the app"
 
 
 async def test_keys_answer_no_question_that_is_not_to_be_seen(deployed: Deployed) -> None:
     await deployed.ask(DELETE)
     window, page = deployed.window, deployed.page
-    window.show_page("waiting")
-    QTest.mouseClick(page.part.button("standing"), Qt.MouseButton.LeftButton)
+    window.show_page("activity")
+    await until(lambda: page.detail.detail is not None and page.model.rowCount() > 2)
+    asked = page.view.currentIndex().row()
+    page.view.setCurrentIndex(page.model.index(asked + 1, 0))
+    await until(lambda: page.detail.waits is None)
 
-    QTest.keyClick(page.standing.view, Qt.Key.Key_2, ALT)
+    QTest.keyClick(page.view, Qt.Key.Key_2, ALT)
 
     assert len(window.waiting.questions) == 1
-    QTest.mouseClick(page.part.button("waiting"), Qt.MouseButton.LeftButton)
+    page.view.setCurrentIndex(page.model.index(asked, 0))
     assert page.question.question is not None
 
 
 async def test_refusal_takes_its_reason_to_the_model(deployed: Deployed) -> None:
     call = await deployed.ask(DELETE)
-    deployed.window.show_page("waiting")
+    deployed.window.show_page("activity")
     panel = deployed.page.question
 
     QTest.keyClicks(panel.reason, "the report is still needed")
@@ -254,19 +258,56 @@ async def test_refusal_takes_its_reason_to_the_model(deployed: Deployed) -> None
     assert outcome.output.endswith("The operator says: the report is still needed")
 
 
+async def test_what_waits_is_denied_and_allowed_in_its_row_above_the_calls(deployed: Deployed) -> None:
+    first, second = await deployed.ask(DELETE), await deployed.ask(APPEND)
+    third = await deployed.ask({**APPEND, "content": "a heron\n"})
+    window, page = deployed.window, deployed.page
+    window.show_page("activity")
+    band = page.band
+    high, top = band.height(), page.filters.y()
+    assert "operator asks to call file.delete: drafts/report.md" in band.rows[0].words.text
+    assert band.all_button.text() == "All 3"
+    QTest.mouseClick(band.all_button, Qt.MouseButton.LeftButton)
+    await until(lambda: page.model.rowCount() == 3)
+    assert [page.model.index(row, VERDICT).data() for row in range(3)] == ["waits"] * 3
+    assert page.model.index(0, CALL).data() == "file.delete  drafts/report.md"
+
+    QTest.mouseClick(band.rows[0].deny_button, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(band.rows[0].deny_button, Qt.MouseButton.LeftButton)
+    assert (await first).status == "denied"
+    assert len(window.waiting.questions) == 2, "a second click was not meant for the call that came up"
+    assert band.rows[1].question is not None
+    assert band.rows[1].question.called == "file.append", "what waited stays where it was"
+
+    band.rows[1].allow_button.setFocus()
+    QTest.keyClick(band.rows[1].allow_button, Qt.Key.Key_Space)
+    assert page.detail.waits == band.rows[1].question, "nothing is allowed that is not shown"
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    allow = {action.text().split("\t")[0]: action for action in menu.actions()}
+    assert {"Allow once", "Allow in this session", "Allow 5 minutes in any session"} <= {*allow}
+    allow["Allow once"].trigger()
+    menu.close()
+    outcome = await second
+    assert outcome.status == "allowed", outcome.decision.reason
+    third.cancel()
+    await until(lambda: not window.waiting.questions)
+    assert (band.height(), page.filters.y()) == (high, top), "nothing moved"
+
+
 async def test_next_question_comes_up_calmly_after_an_answer(deployed: Deployed) -> None:
     first, second = await deployed.ask(DELETE), await deployed.ask(APPEND)
-    deployed.window.show_page("waiting")
+    deployed.window.show_page("activity")
     panel = deployed.page.question
 
     QTest.keyClick(deployed.page.view, Qt.Key.Key_1, ALT)
-    assert (await first).status == "denied"
     assert panel.question is not None
     assert panel.question.called == "file.append"
     assert not panel.approve_button.isEnabled(), "a second press was not meant for this one"
     assert panel.refuse_button.isEnabled()
     QTest.keyClick(deployed.page.view, Qt.Key.Key_2, ALT)
     assert panel.question is not None
+    assert (await first).status == "denied"
 
     await until(panel.approve_button.isEnabled)
     QTest.keyClick(deployed.page.view, Qt.Key.Key_4, ALT)
@@ -277,7 +318,7 @@ async def test_next_question_comes_up_calmly_after_an_answer(deployed: Deployed)
 async def test_question_that_goes_by_itself_is_told_and_gives_its_place_to_no_other(deployed: Deployed) -> None:
     await deployed.ask(DELETE)
     await deployed.ask(APPEND)
-    deployed.window.show_page("waiting")
+    deployed.window.show_page("activity")
     page = deployed.page
     asked = page.question.question
     assert asked is not None
@@ -288,13 +329,13 @@ async def test_question_that_goes_by_itself_is_told_and_gives_its_place_to_no_ot
     finally:
         with_broker.close()
 
-    await until(page.gone.isVisible)
-    await until(lambda: "Denied by dana; the call: not made" in page.gone.accessibleDescription())
+    await until(page.detail.gone.isVisible)
+    await until(lambda: "Refused by dana; the call: not made" in page.detail.gone.accessibleDescription())
     assert page.question.question is None
-    assert "file.delete does not wait any more" in page.gone.accessibleName()
+    assert "file.delete does not wait any more" in page.detail.gone.accessibleName()
     QTest.keyClick(page.view, Qt.Key.Key_2, ALT)
     assert len(deployed.window.waiting.questions) == 1, "the key answers nothing"
-    QTest.mouseClick(page.gone.action_button, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(page.detail.gone.action_button, Qt.MouseButton.LeftButton)
     assert page.question.question is not None
     assert page.question.question.called == "file.append"
 
@@ -321,9 +362,9 @@ async def test_call_of_another_process_is_answered_here(tmp_path: Path, monkeypa
             process.stdin.write(json.dumps({"call": "file", "arguments": {"op": "read", "path": "note.md"}}) + "\n")
             process.stdin.flush()
             await until(lambda: len(window.waiting.questions) == 1)
-            window.show_page("waiting")
-            page = window.shelf.page("waiting")
-            assert isinstance(page, WaitingPage)
+            window.show_page("activity")
+            page = window.shelf.page("activity")
+            assert isinstance(page, ActivityPage)
             assert page.question.question is not None
             assert page.question.question.process_id == process.pid
             QTest.mouseClick(page.question.approve_button, Qt.MouseButton.LeftButton)
@@ -333,91 +374,103 @@ async def test_call_of_another_process_is_answered_here(tmp_path: Path, monkeypa
             process.stdin.flush()
             await until(lambda: len(window.waiting.questions) == 1)
             process.kill()
-            await until(page.gone.isVisible)
-            await until(lambda: "The process that waited for the answer has ended" in page.gone.accessibleDescription())
+            await until(page.detail.gone.isVisible)
+            await until(
+                lambda: "The process that waited for the answer has ended" in page.detail.gone.accessibleDescription()
+            )
             await until(lambda: not window.tasks.names)
     finally:
         process.kill()
         process.communicate()
 
 
-async def test_answers_that_stand_are_listed_with_their_uses_and_revoked(deployed: Deployed) -> None:
+async def test_answers_that_stand_are_listed_with_their_uses_found_and_taken_back(deployed: Deployed) -> None:
     call = await deployed.ask(APPEND)
     window, page = deployed.window, deployed.page
-    window.show_page("waiting")
+    window.show_page("activity")
     QTest.keyClick(page.view, Qt.Key.Key_4, ALT)
     assert (await call).status == "allowed"
     assert (await deployed.ask_nobody(APPEND)).status == "allowed"
 
-    QTest.mouseClick(page.part.button("standing"), Qt.MouseButton.LeftButton)
-    model = page.standing.model
-    await until(lambda: model.rowCount() == 1 and model.index(0, 5).data() == "2")
-    what, agent, who, _, until_when, _ = (model.index(0, column).data() for column in range(6))
-    assert (what, agent, who) == ("consent to record in this session", "operator", "allowed by the operator in the app")
-    assert until_when == "in 30 d"
-    QTest.keyClicks(page.standing.search, "nonsense")
-    assert model.rowCount() == 0
-    page.standing.search.clear()
-
-    assert not deployed.find("approvals.standing.revoke").isEnabled()
-    rect = page.standing.view.visualRect(model.index(0, 0))
-    QTest.mouseClick(page.standing.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
-    QTest.mouseClick(deployed.find("approvals.standing.revoke"), Qt.MouseButton.LeftButton)
+    QTest.mouseClick(page.filters.chips.button("standing"), Qt.MouseButton.LeftButton)
+    model = page.model
+    await until(lambda: model.rowCount() == 1 and model.index(0, TOOK).data() == "2")
+    said = [model.index(0, column).data() for column in (AGENT, CALL, VERDICT, REASON, CLIENT)]
+    assert said == ["operator", "consent to record in this session", "allowed", "in 30 d", "the operator in the app"]
+    heads = [model.headerData(column, Qt.Orientation.Horizontal) for column in (TIME, CALL, REASON, CLIENT, TOOK)]
+    assert heads == ["Given", "What", "Until", "By", "Used today"]
+    QTest.keyClicks(page.filters.search, "nonsense")
     await until(lambda: model.rowCount() == 0)
+    page.filters.search.setText("record")
+    await until(lambda: model.rowCount() == 1)
+    page.filters.chips.set_current("all")
+    await until(lambda: model.rowCount() > 1)
+    line = model.row_at(0)
+    assert line is not None
+    assert isinstance(line.item, Standing), "one search finds calls and answers alike"
+
+    assert deployed.seen("activity.back") is None
+    rect = page.view.visualRect(model.index(0, 0))
+    QTest.mouseClick(page.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
+    assert page.detail.item == line.item
+    QTest.mouseClick(deployed.seen("activity.back"), Qt.MouseButton.LeftButton)
+    await until(lambda: not page.answers.standing)
     assert deployed.workspace.broker.standing() == ()
+    await until(lambda: page.detail.item is None)
     await deployed.ask(APPEND)
 
 
-async def test_several_answers_are_revoked_only_after_a_question(deployed: Deployed) -> None:
+async def test_several_answers_are_taken_back_only_after_a_question(deployed: Deployed) -> None:
     broker = deployed.workspace.broker
     lasting = Approval(True, "dana", Remember.DURATION, 600.0)
     for tool in ("one", "two"):
         broker.grants.remember(a_request(tool=tool, agent="operator"), lasting)
     window, page = deployed.window, deployed.page
-    window.show_page("waiting")
-    page.part.set_current("standing")
-    await until(lambda: page.standing.model.rowCount() == 2)
+    window.show_page("activity")
+    page.filters.chips.set_current("standing")
+    await until(lambda: [line.what for line in page.model.rows] == ["two in any session", "one in any session"])
 
-    for answer, left in (("keep", 2), ("revoke", 0)):
+    for answer, left in (("keep", 2), ("back", 0)):
         window.activateWindow()
         await until(window.isActiveWindow)
-        page.standing.view.setFocus()
-        page.standing.view.selectAll()
-        assert deployed.find("approvals.standing.revoke").text() == "Revoke 2"
+        page.view.setFocus()
+        page.view.selectAll()
+        assert deployed.find("activity.back").text() == "Take back 2"
         if answer == "keep":
-            QTest.mouseClick(deployed.find("approvals.standing.revoke"), Qt.MouseButton.LeftButton)
+            QTest.mouseClick(deployed.find("activity.back"), Qt.MouseButton.LeftButton)
         else:
-            QTest.keyClick(page.standing.view, Qt.Key.Key_Delete)
+            QTest.keyClick(page.view, Qt.Key.Key_Delete)
         await until(lambda name=f"choice-{answer}": deployed.seen(name) is not None)
         QTest.mouseClick(deployed.seen(f"choice-{answer}"), Qt.MouseButton.LeftButton)
-        await until(lambda: "approvals.revoke" not in window.tasks.names)
+        await until(lambda: "activity.back" not in window.tasks.names)
         assert len(broker.standing()) == left
 
 
-async def test_calls_that_asked_today_are_listed_with_answer_and_outcome(deployed: Deployed) -> None:
+async def test_calls_that_asked_are_listed_with_answer_and_outcome(deployed: Deployed) -> None:
     page = deployed.page
-    deployed.window.show_page("waiting")
+    deployed.window.show_page("activity")
     for arguments, key in ((DELETE, Qt.Key.Key_1), (APPEND, Qt.Key.Key_2)):
         call = await deployed.ask(arguments)
         await until(page.question.approve_button.isEnabled)
         QTest.keyClick(page.view, key, ALT)
         await call
 
-    QTest.mouseClick(page.part.button("today"), Qt.MouseButton.LeftButton)
-    model = page.today.model
-    await until(lambda: model.rowCount() == 2)
-    rows = [[model.index(row, column).data() for column in range(1, 5)] for row in range(2)]
+    QTest.mouseClick(page.filters.chips.button("asked"), Qt.MouseButton.LeftButton)
+    model = page.model
+    await until(lambda: model.rowCount() == 2 and model.row_at(1) is not None)
+    await until(lambda: model.index(0, VERDICT).data() == "allow")
+    rows = [[model.index(row, column).data() for column in (AGENT, VERDICT, REASON)] for row in range(2)]
     assert rows == [
-        ["file.append", "operator", "allowed once by the operator in the app", "done"],
-        ["file.delete", "operator", "denied by the operator in the app", "not made"],
+        ["operator", "allow", "allowed once by the operator in the app, scope record"],
+        ["operator", "deny", "the operator in the app did not approve the call"],
     ]
-    assert not deployed.find("approvals.today.revoke").isVisible()
+    assert deployed.seen("activity.back") is None
 
 
 async def test_answer_that_the_policy_overtook_is_listed_with_what_the_gate_made_of_it(deployed: Deployed) -> None:
     call = await deployed.ask(DELETE)
     page = deployed.page
-    deployed.window.show_page("waiting")
+    deployed.window.show_page("activity")
     policy = deployed.workspace.policy_path
     text = policy.read_text("utf-8")
     assert '"file.delete" = "ask"' in text
@@ -426,10 +479,13 @@ async def test_answer_that_the_policy_overtook_is_listed_with_what_the_gate_made
 
     QTest.keyClick(page.view, Qt.Key.Key_2, ALT)
     assert (await call).status == "denied"
-    page.part.set_current("today")
-    await until(lambda: page.today.model.rowCount() == 1)
-    assert page.today.model.index(0, 3).data() == "allowed once by the operator in the app"
-    assert page.today.model.index(0, 4).data().startswith("denied: ")
+    page.filters.chips.set_current("asked")
+    await until(lambda: page.model.rowCount() == 1 and page.model.row_at(0) is not None)
+    await until(lambda: page.model.index(0, VERDICT).data() == "deny")
+    page.view.setCurrentIndex(page.model.index(0, 0))
+    await until(lambda: page.detail.detail is not None)
+    assert page.detail.detail is not None
+    assert dict(page.detail.detail.facts)["Approval"] == "allowed once by the operator in the app"
 
 
 async def test_desktop_tells_of_a_call_only_who_looks_elsewhere_and_wants_it(deployed: Deployed) -> None:
@@ -445,7 +501,7 @@ async def test_desktop_tells_of_a_call_only_who_looks_elsewhere_and_wants_it(dep
     await deployed.ask(APPEND)
     assert told == [("A call waits for your answer", "operator asks to call file.append")]
     window.notifier.clicked.emit()
-    assert window.shelf.current_key == "waiting"
+    assert window.shelf.current_key == "activity"
     await until(window.isActiveWindow)
 
     QTest.mouseClick(deployed.page.notify, Qt.MouseButton.LeftButton, pos=QPoint(8, deployed.page.notify.height() // 2))
@@ -466,7 +522,9 @@ async def test_thousand_questions_are_listed_and_chosen_without_holding_up_the_w
         return a_request(digest=f"d{number}", request_id=f"ask-{number}", asked_wall_s=1.0 + number, **more)
 
     questions = tuple(question_of(asked(number), lambda _reply: None) for number in range(1000))
-    window.show_page("waiting")
+    window.show_page("activity")
+    deployed.page.filters.chips.set_current("waiting")
+    await until(lambda: deployed.page.model.rowCount() == 0)
     window.waiting.close()  # from now on it tells what the test puts in
     began = time.process_time()
     window.waiting._put(questions)  # pyright: ignore[reportPrivateUsage]
@@ -490,9 +548,9 @@ async def test_question_that_the_policy_or_the_files_overtook_is_listed_as_stale
     deployed: Deployed,
 ) -> None:
     window, page = deployed.window, deployed.page
-    window.show_page("waiting")
-    QTest.mouseClick(page.part.button("stale"), Qt.MouseButton.LeftButton)
-    await until(page.stale.empty.isVisible)
+    window.show_page("activity")
+    QTest.mouseClick(page.filters.chips.button("lapsed"), Qt.MouseButton.LeftButton)
+    await until(lambda: page.empty.accessibleName() == "No lapsed questions")
     policy = deployed.workspace.policy_path
     (report,) = deployed.workspace.folder.rglob("drafts/report.md")
 
@@ -522,15 +580,18 @@ async def test_question_that_the_policy_or_the_files_overtook_is_listed_as_stale
         await deployed.rest(DELETE)
         again = await deployed.workspace.call("operator", "file", DELETE, **named, on_ask="suspend")
         assert again.status is Status.WAITING
-        model = page.stale.model
+        model = page.model
         await until(lambda count=number, model=model: model.rowCount() == count)
-        cells = [model.index(0, column).data() for column in range(5)]
-        assert (*cells[:3], cells[4]) == ("file.delete", "operator", f"chat-{number}", why)
-        assert cells[3].endswith(" ago")
-        assert "drafts/report.md" in model.index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
-    QTest.keyClicks(page.stale.search, "policy")
-    assert page.stale.model.rowCount() == 1
-    assert not deployed.find("approvals.stale.revoke").isVisible()
+        said = [model.index(0, column).data() for column in (CALL, AGENT, CLIENT, REASON)]
+        assert said == ["file.delete", "operator", f"chat-{number}", why]
+        page.view.setCurrentIndex(model.index(0, 0))
+        assert page.detail.reason.text() == why
+        assert "drafts/report.md" in page.detail.code.text
+        assert page.detail.who.text == "operator"
+    QTest.keyClicks(page.filters.search, "policy")
+    await until(lambda: page.model.rowCount() == 1)
+    page.filters.search.setText("report.md")  # among the arguments
+    await until(lambda: page.model.rowCount() == 2)
 
 
 def test_every_reason_of_a_stale_question_is_said_in_the_language_of_the_app_and_hides_nothing(

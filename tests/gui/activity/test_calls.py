@@ -1,4 +1,4 @@
-"""The page Audit in the real window: found, followed, proved, written out, decided again, mended from."""
+"""The calls of Activity in the real window: found, followed, proved, written out, decided again, mended from."""
 
 import asyncio
 import json
@@ -27,10 +27,11 @@ from PySide6.QtWidgets import (
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import AuditLog, key_folder
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.activity import CallsPage
-from gatewright_gui.pages.activity.call_model import CALL, CLIENT, REASON, TOOK, VERDICT
+from gatewright_gui.pages.activity import ActivityPage
+from gatewright_gui.pages.activity.rows import CALL, CLIENT, REASON, TOOK, VERDICT
 from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.session.audit import LoggedCall
 from gatewright_gui.session.audit_call import outcomes
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, settled, until
@@ -90,25 +91,25 @@ async def make_calls(policy: Path) -> None:
         await workspace.call("archivist", "file", DENIED)
 
 
-async def page_of(window: MainWindow, rows: int) -> CallsPage:
+async def page_of(window: MainWindow, rows: int) -> ActivityPage:
     """The page, with that many rows that are all read."""
-    window.show_page("calls")
-    page = window.shelf.page("calls")
-    assert isinstance(page, CallsPage)
+    window.show_page("activity")
+    page = window.shelf.page("activity")
+    assert isinstance(page, ActivityPage)
     await until(lambda: page.model.rowCount() == rows and page.trail.now.is_whole)
     await until(lambda: not rows or page.model.row_at(0) is not None)
     await settled(window)
     return page
 
 
-async def choose(window: MainWindow, page: CallsPage, row: int) -> None:
+async def choose(window: MainWindow, page: ActivityPage, row: int) -> None:
     """A click on a row of the calls."""
     index = page.model.index(row, VERDICT)
     page.view.scrollTo(index)
     await settled(window)
     at = page.view.visualRect(index).center()
     QTest.mouseClick(page.view.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
-    await until(lambda: page.detail.detail is not None and page.detail.detail.call == page.model.row_at(row))
+    await until(lambda: page.detail.detail is not None and page.detail.detail.call == call_at(page, row))
     await settled(window)
 
 
@@ -119,12 +120,28 @@ def press(where: QWidget, name: str) -> None:
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
-def pick(page: CallsPage, name: str, text: str) -> None:
+def pick(page: ActivityPage, name: str, text: str) -> None:
     combo = page.findChild(QComboBox, name)
     assert combo is not None
     at = combo.findText(text)
     assert at >= 0, [combo.itemText(row) for row in range(combo.count())]
     combo.setCurrentIndex(at)
+
+
+def list_part(page: ActivityPage, part: str) -> None:
+    """A click on a chip."""
+    QTest.mouseClick(page.filters.chips.button(part), Qt.MouseButton.LeftButton)
+
+
+def call_at(page: ActivityPage, row: int) -> LoggedCall | None:
+    """The call of a row, once it is read."""
+    line = page.model.row_at(row)
+    return line.item if line is not None and isinstance(line.item, LoggedCall) else None
+
+
+def called(page: ActivityPage) -> str:
+    """What the chosen row calls."""
+    return page.current.called if isinstance(page.current, LoggedCall) else ""
 
 
 async def dialog_named(name: str) -> QDialog:
@@ -203,7 +220,7 @@ async def test_command_is_told_from_both_ends_and_whole_in_its_tip(window: MainW
 async def test_page_without_a_call_says_what_it_keeps_and_leads_to_what_is_recorded(window: MainWindow) -> None:
     page = await page_of(window, 0)
     await until(lambda: page.empty.is_known)
-    assert "copy of the Console are not recorded" in page.empty.accessibleDescription()
+    assert "Runs in the copy are not recorded" in page.empty.accessibleDescription()
     QTest.mouseClick(page.empty.action_button, Qt.MouseButton.LeftButton)
     (await dialog_named("ClientDialog")).reject()
     await settled(window)
@@ -215,7 +232,7 @@ async def test_palette_leads_from_what_one_looks_for_to_the_page(window: MainWin
         window.open_palette()
         QTest.keyClicks(window.palette_box.search, word)
         QTest.keyClick(window.palette_box.search, Qt.Key.Key_Return)
-        await until(lambda: window.shelf.current_key == "calls")
+        await until(lambda: window.shelf.current_key == "activity")
 
 
 async def test_log_of_twenty_thousand_rows_is_narrowed_by_every_field_and_shown_whole_again(
@@ -224,15 +241,16 @@ async def test_log_of_twenty_thousand_rows_is_narrowed_by_every_field_and_shown_
     fill(policy, CALLS)
     async with opened_window(policy, tmp_path) as window:
         page = await page_of(window, CALLS + 1)
-        press(page, "audit.verify")
-        pick(page, "audit.agent", "archivist")
+        press(page, "activity.verify")
+        pick(page, "activity.agent", "archivist")
         await until(lambda: page.model.rowCount() == CALLS // 3)
-        pick(page, "audit.verdict", "Deny")
+        list_part(page, "deny")
         await until(lambda: page.model.rowCount() == CALLS // 33)
-        assert not page.view.isColumnHidden(CLIENT)
-        pick(page, "audit.client", "claude-code")
+        window.resize(1700, 800)
+        await until(lambda: not page.view.isColumnHidden(CLIENT))
+        pick(page, "activity.client", "claude-code")
         await until(lambda: page.model.rowCount() == (CALLS // 33 + 1) // 2)
-        pick(page, "audit.tool", "file.append")
+        pick(page, "activity.tool", "file.append")
         QTest.keyClicks(page.filters.search, "only 165.md")
         await until(lambda: page.model.rowCount() == 1)
         await settled(window)
@@ -240,13 +258,13 @@ async def test_log_of_twenty_thousand_rows_is_narrowed_by_every_field_and_shown_
         assert page.detail.reason.text() == "`165.md` may be read only"
         QTest.keyClicks(page.filters.search, "nothing")
         await until(page.empty.isVisible)
-        press(page, "audit.clear")
+        press(page, "activity.clear")
         await until(lambda: page.model.rowCount() == CALLS + 1)
-        pick(page, "audit.when", "Last 7 days")
+        pick(page, "activity.when", "Last 7 days")
         await until(lambda: page.model.rowCount() == CALLS + 1)
         await settled(window)
         assert page.detail.detail is not None
-        assert page.proof.text == f"proved: {3 * CALLS + 1:,} rows"
+        assert page.log.proof.text == f"proved: {3 * CALLS + 1:,} rows"
         assert page.detail.chain.text == "proved"
 
 
@@ -301,7 +319,7 @@ async def test_rows_of_another_process_come_on_top_without_moving_what_one_reads
         assert page.view.currentIndex().row() == 101
         bar.setValue(0)
         await until(lambda: page.model.row_at(0) is not None)
-        newest = page.model.row_at(0)
+        newest = call_at(page, 0)
         assert newest is not None
         assert (newest.verdict, newest.arguments) == ("deny", "content=x  path=a.md  source=docs")
         await make_calls(policy)
@@ -321,11 +339,11 @@ async def test_denied_call_says_by_which_line_and_is_decided_again_filled_in_and
     assert page.detail.rule_button.text() == "sources.docs.default_permission, line 11"
     assert not page.detail.rule_note.isVisible()
 
-    press(page, "audit.again")
+    press(page, "activity.again")
     await until(page.detail.again.isVisible)
     assert page.detail.again.text().startswith("Then denied. Today it would still be denied at permission: ")
 
-    press(page, "audit.console")
+    press(page, "activity.try")
     console = window.shelf.page("try")
     assert isinstance(console, TrialPage)
     await until(lambda: console.request.tool_name == "file" and console.request.form.values_as_far() != {})
@@ -333,11 +351,11 @@ async def test_denied_call_says_by_which_line_and_is_decided_again_filled_in_and
     assert window.shelf.current_key == "try"
     assert console.request.form.values_as_far() == {**DENIED, "source": "docs"}
 
-    window.show_page("calls")
-    press(page, "audit.mend")
-    dialog = await dialog_named("audit_rule")
-    rows = dialog.findChild(QListWidget, "audit_rule.list")
-    accept = dialog.findChild(QPushButton, "audit_rule.accept")
+    window.show_page("activity")
+    press(page, "activity.mend")
+    dialog = await dialog_named("activity_rule")
+    rows = dialog.findChild(QListWidget, "activity_rule.list")
+    accept = dialog.findChild(QPushButton, "activity_rule.accept")
     assert rows is not None
     assert accept is not None
     offered = [rows.item(at).text() for at in range(rows.count())]
@@ -353,7 +371,7 @@ async def test_denied_call_says_by_which_line_and_is_decided_again_filled_in_and
     assert page.detail.rule_note.isVisible()
     assert window.document.undo_stack.undoText() == "add rule /a.md to docs"
     window.document.undo()
-    press(page, "audit.again")
+    press(page, "activity.again")
     await until(lambda: "still be denied" in page.detail.again.text())
 
     window.document.undo_stack.clear()
@@ -368,7 +386,7 @@ async def test_arguments_that_the_log_scrubbed_are_said_to_be_missing(window: Ma
     page = await page_of(window, 2)
     await choose(window, page, 0)
     assert page.detail.lacks.isVisible()
-    press(page, "audit.again")
+    press(page, "activity.again")
     await until(page.detail.again.isVisible)
     assert page.detail.again.text().endswith("(1 secret taken out: with these it may differ)")
     assert token not in page.detail.code.text
@@ -381,10 +399,10 @@ async def test_tampered_row_is_said_with_its_number_and_its_call_is_not_proved(p
         connection.commit()
     async with opened_window(policy, tmp_path) as window:
         page = await page_of(window, 21)
-        press(page, "audit.verify")
-        await until(page.message.isVisible)
-        assert "row 33 was changed, moved or added" in page.message.text
-        assert page.proof.text == "1 problem"
+        press(page, "activity.verify")
+        await until(page.log.message.isVisible)
+        assert "row 33 was changed, moved or added" in page.log.message.text
+        assert page.log.proof.text == "1 problem"
         await choose(window, page, 0)
         assert page.detail.chain.text == "not proved"
         await choose(window, page, 18)
@@ -396,9 +414,9 @@ async def test_log_that_cannot_be_read_is_said_with_its_place(policy: Path, tmp_
     path = log_of(policy).path
     path.write_bytes(b"no database at all" * 100)
     async with opened_window(policy, tmp_path) as window:
-        window.show_page("calls")
-        page = window.shelf.page("calls")
-        assert isinstance(page, CallsPage)
+        window.show_page("activity")
+        page = window.shelf.page("activity")
+        assert isinstance(page, ActivityPage)
         await until(lambda: page.empty.accessibleName() == "The log cannot be read")
         assert str(path) in page.empty.accessibleDescription()
 
@@ -408,9 +426,9 @@ async def test_what_is_shown_is_written_out_as_json_lines(policy: Path, tmp_path
     target = tmp_path / "out.jsonl"
     async with opened_window(policy, tmp_path) as window:
         page = await page_of(window, 101)
-        pick(page, "audit.verdict", "Deny")
+        list_part(page, "deny")
         await until(lambda: page.model.rowCount() == 100 // 11)
-        press(page, "audit.export")
+        press(page, "activity.export")
         dialog = await dialog_named("QFileDialog")
         name = dialog.findChild(QLineEdit, "fileNameEdit")
         assert name is not None
@@ -427,7 +445,7 @@ async def test_what_is_shown_is_written_out_as_json_lines(policy: Path, tmp_path
 async def test_another_workspace_has_another_log(window: MainWindow, policy: Path, tmp_path: Path) -> None:
     await make_calls(policy)
     page = await page_of(window, 3)
-    pick(page, "audit.verdict", "Deny")
+    list_part(page, "deny")
     await until(lambda: page.model.rowCount() == 1)
     other = tmp_path / "other" / "policy.toml"
     (other.parent / "docs").mkdir(parents=True)
@@ -435,7 +453,7 @@ async def test_another_workspace_has_another_log(window: MainWindow, policy: Pat
     await window.open(other)
     await until(lambda: page.model.rowCount() == 0 and page.empty.isVisible())
     assert page.detail.detail is None
-    assert page.filters.filter.verdict == ""
+    assert page.filters.part == "all"
 
 
 COMPOSED = """
@@ -470,9 +488,9 @@ async def test_a_composition_leads_to_its_steps_and_each_step_back_by_click_and_
         assert page.model.index(3, 2).data().endswith("2 steps")
 
         await choose(window, page, 3)
-        press(page.detail, "audit.steps")
+        press(page.detail, "activity.steps")
         await until(lambda: page.model.rowCount() == 3)
-        await until(lambda: page.current is not None and page.current.called == "copy")
+        await until(lambda: called(page) == "copy")
         assert page.filters.within_button.isVisible()
 
         page.view.setFocus()
@@ -483,15 +501,15 @@ async def test_a_composition_leads_to_its_steps_and_each_step_back_by_click_and_
         assert parent.text() == "step 1 of copy"
         parent.setFocus(Qt.FocusReason.TabFocusReason)
         QTest.keyClick(parent, Qt.Key.Key_Space)
-        await until(lambda: page.current is not None and page.current.called == "copy")
+        await until(lambda: called(page) == "copy")
         assert page.view.hasFocus()
 
         QTest.mouseClick(page.filters.within_button, Qt.MouseButton.LeftButton)
         await until(lambda: page.model.rowCount() == 5)
-        pick(page, "audit.tool", "file.read")
+        pick(page, "activity.tool", "file.read")
         await until(lambda: page.model.rowCount() == 1)
         await choose(window, page, 0)
-        press(page.detail, "audit.parent")  # which the filter does not show: it comes with its steps
+        press(page.detail, "activity.parent")  # which the filter does not show: it comes with its steps
         await until(lambda: page.model.rowCount() == 3)
-        await until(lambda: page.current is not None and page.current.called == "copy")
+        await until(lambda: called(page) == "copy")
         await settled(window)
