@@ -6,7 +6,7 @@ import json
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -236,13 +236,14 @@ def test_call_that_asked_counts_by_its_last_decision_wherever_reading_began(tmp_
 def test_calls_that_asked_that_failed_and_that_reached_nobody_are_found_with_their_answers(tmp_path: Path) -> None:
     log = log_of(tmp_path)
 
-    def rows(number: int, verdict: str, *kinds: tuple[RowKind, dict[str, JsonValue]]) -> list[AuditEntry]:
+    def rows(number: int, verdict: str, *kinds: tuple[RowKind, Mapping[str, JsonValue]]) -> list[AuditEntry]:
         first = call_rows(number, verdict=verdict)[0]
-        return [first, *(replace(first, kind=kind, body=body) for kind, body in kinds)]
+        return [first, *(replace(first, kind=kind, body=dict(body)) for kind, body in kinds)]
 
     decided, asked, ended = RowKind.POLICY_DECISION, RowKind.APPROVAL_REQUESTED, RowKind.TOOL_COMPLETED
     said: dict[str, JsonValue] = {"approved": True, "who": "dana", "remember": "scope", "grant": "g1"}
-    answered = (asked, {}), (RowKind.APPROVAL_RESOLVED, said), (decided, {"verdict": "allow", "grant": "g1"})
+    answered: list[tuple[RowKind, Mapping[str, JsonValue]]] = [(asked, {}), (RowKind.APPROVAL_RESOLVED, said)]
+    answered.append((decided, {"verdict": "allow", "grant": "g1"}))
     log.append(rows(1, "ask", (decided, {"verdict": "ask"}), *answered, (ended, {})))
     log.append(rows(2, "allow", (decided, {"verdict": "allow", "grant": "g1"}), (RowKind.TOOL_FAILED, {})))
     log.append(rows(3, "ask", (decided, {"verdict": "ask"}), (asked, {})))
