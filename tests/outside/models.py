@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from tests.support.loopback import Handler, served
@@ -77,7 +78,8 @@ class Model:
         if any(INNER in json.dumps(one) for one in told):
             self.seen.inner.update(results)
             ids = [f"inner_{number:04}" for number in range(len(self._inner))]
-            return next(([(one, turn[0])] for one, turn in zip(ids, self._inner) if one not in results), [])
+            left = ((one, turn[0]) for one, turn in zip(ids, self._inner, strict=True) if one not in results)
+            return list(islice(left, 1))
         self._known = len(results) if self._known is None else self._known
         self.seen.tools.update(offered)
         self.seen.results.update(results)

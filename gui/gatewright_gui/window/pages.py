@@ -4,7 +4,7 @@ All but the one that a window begins with are imported when they are first shown
 """
 
 from gatewright_gui.pages.access.page import AccessPage
-from gatewright_gui.pages.page import Page, PageContext, PageRow, TabbedPage
+from gatewright_gui.pages.page import Page, PageContext, PageRow
 from gatewright_gui.qt.language import mark
 
 
