@@ -58,7 +58,7 @@ class Shown:
         return self.pane.agent.model.index(row, agent_rules.Column.VALUE)
 
     def editor(self) -> QWidget:
-        found = QApplication.focusWidget()
+        found = self.window.focusWidget()
         assert found is not None
         return found
 
@@ -89,6 +89,7 @@ async def shown(tmp_path: Path) -> AsyncIterator[Shown]:
 
 async def choose(shown: Shown, part: str, tool: str = "file", operation: str | None = None) -> None:
     agents_page(shown.window).tools.show_row(tool, operation)
+    shown.window.activateWindow()
     shown.pane.show_part(part)
     await settled(shown.window)
 
