@@ -2,6 +2,8 @@
 
 The place is where one sees what a problem is about: a tool of an agent, a level of a source. Its line is one click too.
 Problems that say the same stand in one row until somebody opens it.
+
+Over 450 lines, because the rows, what their columns say and what mends them are read together.
 """
 
 import re
