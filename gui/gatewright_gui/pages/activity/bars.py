@@ -258,10 +258,10 @@ class FilterBar(QWidget):
 
     def fits(self, line: Line) -> bool:
         """Tell whether a row that is no call of the log is wanted."""
-        whole = f"{line.whole} {line.more}".casefold()
-        tool, called = self._chosen("tool"), getattr(line.item, "called", "")
+        tool, called, words = self._chosen("tool"), getattr(line.item, "called", ""), self.search.text()
+        whole = f"{line.whole} {line.more}".casefold() if words else ""
         return (
-            all(word in whole for word in self.search.text().casefold().split())
+            all(word in whole for word in words.casefold().split())
             and line.agent.startswith(self._chosen("agent"))
             and (not tool or called == tool or called.startswith(f"{tool}."))
             and self._chosen("client") in line.client

@@ -15,7 +15,7 @@ from shiboken6 import isValid
 from gatewright.workspace.api import Address
 from gatewright_gui.pages.activity.bars import NOT_LOGGED, FilterBar, WaitingBand
 from gatewright_gui.pages.activity.detail_pane import DetailPane
-from gatewright_gui.pages.activity.rows import ActivityModel, Item, fit_columns, line_of
+from gatewright_gui.pages.activity.rows import ActivityModel, Item, Line, fit_columns, line_of
 from gatewright_gui.pages.activity.verbs import CallVerbs, LogVerbs
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.timeline import TimelineBar
@@ -90,6 +90,7 @@ class ActivityPage(Page):
         """The number of the call that is to be chosen as soon as it is there."""
         self._failure = self._gone_id = ""
         self._names = AuditChoices()
+        self._lines: dict[int, Line] = {}
         self._is_finding = False
         """True while the log is searched and nothing is listed yet."""
         self.trail = AuditTrail(context.document, context.tasks, self)
@@ -298,9 +299,15 @@ class ActivityPage(Page):
             items += answers.standing
         if part == "lapsed" or (part == "all" and self.filters.filter.text):
             items += answers.lapsed
-        lines = (line_of(one, answers.uses.get(one.grant_id, 0) if isinstance(one, Standing) else 0) for one in items)
+        lines = [*map(self._line, items)]
+        self._lines = {id(line.item): line for line in lines if isinstance(line.item, PendingApproval)}
         self.model.set_top(line for line in lines if self.filters.fits(line))
         self._show_state()
+
+    def _line(self, item: Item) -> Line:
+        """Say a row in words; a call that waits is said once, however often others come and go."""
+        uses = self.answers.uses.get(item.grant_id, 0) if isinstance(item, Standing) else 0
+        return self._lines.get(id(item)) or line_of(item, uses)
 
     def _show_answers(self) -> None:
         self.band.set_unreached(self.answers.unreached)
