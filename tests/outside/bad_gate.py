@@ -38,7 +38,7 @@ BODIES = {
 
 
 class BadGate:
-    """The gate. ``turn``: the number of the answer that each hook gets now; ``given``: how many got it, by turns."""
+    """The gate. ``turn``: the number of the answer in `BODIES` that each hook gets now; ``given``: how many got it."""
 
     def __init__(self, place: HookPlace) -> None:
         self._place = place
@@ -46,12 +46,11 @@ class BadGate:
         self.given = Counter[int]()
 
     def begin(self, turn: int) -> None:
-        """Go on to the answer of a turn of the model."""
+        """Take the next answer, as a turn of the model begins."""
         self.turn = turn
 
     def serve(self, listening: socket.socket) -> None:
         """Answer until the socket is shut."""
-        names = list(BODIES)
         while True:
             try:
                 client, _ = listening.accept()
@@ -59,7 +58,7 @@ class BadGate:
                 return
             with client, suppress(OSError, EOFError):
                 self.given[self.turn] += 1
-                _answer(client, self._place, names[self.turn % len(names)])
+                _answer(client, self._place, [*BODIES][self.turn])
 
 
 @contextmanager

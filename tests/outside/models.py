@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from tests.support.loopback import Handler, served
@@ -49,12 +48,12 @@ class Model:
     """The service. ``turns``: its answers one after the other; then it says that it is done.
 
     ``before``: called with the number of a turn each time before it is given. ``pause_s``: for so long it thinks after
-    each call of an answer, which has been sent by then; without, an answer is sent as a whole. ``inner``: its answers
-    to a sub-agent that is told `INNER`.
+    each call of an answer, which has been sent by then; without, an answer is sent as a whole. ``inner``: its calls,
+    one by one, to a sub-agent that is told `INNER`.
     """
 
     def __init__(
-        self, turns: Sequence[Turn], before: Callable[[int], None], pause_s: float, inner: Sequence[Turn] = ()
+        self, turns: Sequence[Turn], before: Callable[[int], None], pause_s: float, inner: Sequence[Call] = ()
     ) -> None:
         self.turns, self._before, self.pause_s, self._inner = turns, before, pause_s, inner
         self.seen = Seen()
@@ -77,9 +76,8 @@ class Model:
             return []
         if any(INNER in json.dumps(one) for one in told):
             self.seen.inner.update(results)
-            ids = [f"inner_{number:04}" for number in range(len(self._inner))]
-            left = ((one, turn[0]) for one, turn in zip(ids, self._inner, strict=True) if one not in results)
-            return list(islice(left, 1))
+            calls = [(f"inner_{number:04}", call) for number, call in enumerate(self._inner)]
+            return [one for one in calls if one[0] not in results][:1]
         self._known = len(results) if self._known is None else self._known
         self.seen.tools.update(offered)
         self.seen.results.update(results)
@@ -102,7 +100,7 @@ def serving(
     turns: Sequence[Turn],
     before: Callable[[int], None] = lambda _: None,
     pause_s: float = 0.0,
-    inner: Sequence[Turn] = (),
+    inner: Sequence[Call] = (),
 ) -> Generator[Model]:
     """Serve a model on loopback."""
     model = Model(turns, before, pause_s, inner)
@@ -243,14 +241,9 @@ def _contents(model: Model, body: dict[str, Any]) -> dict[str, Any]:
     parts: list[Any] = [part for content in body.get("contents", []) for part in content.get("parts", [])]
     outputs = [part["functionResponse"] for part in parts if "functionResponse" in part]
     told = {output["id"]: _text(output.get("response")) for output in outputs}
-    said_to = [
-        part for content in body.get("contents", []) if content.get("role") == "user" for part in content["parts"]
-    ]
-    texts = [part for part in said_to if "text" in part]
-    is_inner = any(INNER in json.dumps(one) for one in texts)
-    results = {f"{'inner' if is_inner else 'call'}_{at:04}": text for at, text in enumerate(told.values())}
+    results = {f"call_{at:04}": text for at, text in enumerate(told.values())}
     tools = [tool for group in body.get("tools", []) for tool in group.get("functionDeclarations", [])]
-    calls = model.answer({tool["name"]: tool for tool in tools}, results, texts)
+    calls = model.answer({tool["name"]: tool for tool in tools}, results)
     said: list[dict[str, Any]] = [{"functionCall": {"name": call.tool, "args": call.arguments}} for _, call in calls]
     done = "done" if tools else '{"model_choice": "flash", "reasoning": "x"}'
     content = {"role": "model", "parts": said or [{"text": done}]}

@@ -18,6 +18,7 @@ from gatewright.adapters.hook_socket import CLIENT_FILE
 from tests.outside.agents import NOWHERE, Room
 from tests.outside.conftest import agent_of
 from tests.outside.house import CALLS, House, living
+from tests.outside.models import INNER, Call, serving
 from tests.outside.programs import PROGRAMS
 from tests.support.patience import in_time
 
@@ -102,8 +103,7 @@ def _change(file: Path) -> None:
 
 
 def _take_out(file: Path) -> None:
-    is_plugin = file.suffix != ".json"
-    file.write_text("" if is_plugin else json.dumps({**json.loads(file.read_text()), "hooks": {}}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "hooks": {}}))
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,8 @@ def _take_out(file: Path) -> None:
         ("claude-code", None, ("--bare",)),
         ("codex", _change, ()),
         ("gemini-cli", _take_out, ()),
-        ("opencode", _take_out, ()),
-        ("copilot", _take_out, ()),
     ],
-    ids=["claude-code-disableAllHooks", "claude-code-bare", "codex-changed", "gemini-cli", "opencode", "copilot"],
+    ids=["claude-code-disableAllHooks", "claude-code-bare", "codex-changed", "gemini-cli"],
 )
 def test_an_agent_that_asks_no_hook_is_red_at_once_and_does_nothing_forbidden_in_a_room(
     host: str, change: Callable[[Path], None] | None, options: tuple[str, ...], house: House
@@ -277,3 +275,23 @@ def test_a_hook_is_red_in_the_doctor_wherever_codex_says_that_nobody_reviewed_it
         ended, _ = house.run([house.calls(2)], agent=careful)
         assert len(house.marks()) == 2, ended  # it fails open, as the doctor says
     assert hook["sourcePath"] == str(file)
+
+
+@pytest.mark.parametrize("host", ["copilot"])
+def test_a_sub_agent_does_what_its_caller_may_and_no_more(host: str, house: House) -> None:
+    house.install("allowed")
+    tool, text = f"{host}.task", house.policy.read_text()
+    house.policy.write_text(text.replace("[agents.allowed]\ntools = [", f'[agents.allowed]\ntools = ["{tool}", '))
+    closed = house.room.project / "closed"
+    closed.mkdir()
+    inner = [*house.calls(2), house.agent.shell("echo no > closed/command")]
+
+    start = {"description": "go", "prompt": INNER, "agent_type": "general-purpose", "name": "one"}
+    with serving([[Call("task", start)]], inner=inner) as model:
+        ended = house.agent.run(house.room, model.url, environ=house.environ)
+
+    assert house.marks() == {"mark-0": "done\n", "mark-1": "done\n"}, (ended, model.seen)
+    assert list(closed.iterdir()) == [], (ended, model.seen)
+    assert len(model.seen.inner) == len(inner), (ended, model.seen)
+    rows = [(row.tool == tool, row.verdict) for row in house.rows()]
+    assert rows == [(True, "allow"), (False, "allow"), (False, "allow"), (False, "deny")]

@@ -183,14 +183,13 @@ def test_nothing_happens_while_the_gate_gives_no_answer(host: str, house: House)
 def test_nothing_happens_while_the_gate_answers_nonsense(host: str, house: House) -> None:
     file = house.install("allowed")
     _hasten(file, 40)
-    assert len(BODIES) % 2, "so that each answer is given to a file and to a command"
-    calls = house.calls(2 * len(BODIES))
+    turns = [house.calls(2, first=2 * number) for number in range(len(BODIES))]  # a file and a command for each answer
     with serving_badly(house.place()) as gate:
-        ended, model = house.run(_one_by_one(calls), gate.begin)
+        ended, model = house.run(turns, gate.begin)
 
     assert house.marks() == {}, (ended, model.seen.results)
-    assert len(model.seen.results) == len(calls), ended
-    assert set(gate.given) == set(range(len(calls)))
+    assert len(model.seen.results) == 2 * len(turns), ended
+    assert min(gate.given[turn] for turn in range(len(turns))) >= 2
 
 
 @pytest.mark.parametrize("host", CLOSED)

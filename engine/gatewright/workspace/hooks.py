@@ -609,7 +609,7 @@ async def _run_claim(workspace: Workspace, call: _HostCall, claim: _Claim) -> in
             await unbroken(asyncio.ensure_future(room.close()))
         claim.answer = b"X" + code.to_bytes(4, "big", signed=True) + (_TAKEN_BACK if room.taken_back else b"")
         return code
-    except ToolFailure as failure:
+    except GatewrightError as failure:
         claim.answer = b"F" + str(failure).encode("utf-8", "replace")  # the model reads it; the log has the detail
         raise
     finally:

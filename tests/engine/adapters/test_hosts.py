@@ -164,6 +164,9 @@ def test_the_documentation_says_what_each_host_enforces() -> None:
             "runs" if host.shells.keys() <= held.changes else "runs with your rights",
             "blocks the call" if held.fails_closed else "lets the call run",
             "yes" if held.needs_trust else "no",
+            "has rights of its own where the policy says so"
+            if host.starters
+            else "counts as its caller unless it tells its kind",
             "with the program" if held.is_tried else "not yet: by its documentation",
         )
         assert f"| {' | '.join(row)} |" in page
