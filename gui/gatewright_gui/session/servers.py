@@ -272,7 +272,7 @@ def _catalog_row(row: CatalogRow, known: Known, calls: tuple[_Calls, _Calls]) ->
 def _catalog_does(row: CatalogRow, reach: OriginReach | None) -> tuple[str, Role]:
     if row.fault:
         return tr("unknown"), "muted"
-    if row.is_run_here and row.state.pin is None:
+    if _is_unknown(row):
         return tr("unknown: not started yet") if row.is_server else tr("unknown: not read yet"), "muted"
     if reach is None or (row.held_count and not row.waiting):
         return "…", "muted"
@@ -281,16 +281,23 @@ def _catalog_does(row: CatalogRow, reach: OriginReach | None) -> tuple[str, Role
     return effect_words(reach.effects), "deny" if _is_free(reach.agents.values()) else "text"
 
 
+def _is_unknown(row: CatalogRow) -> bool:
+    """Tell whether nobody knows its tools yet."""
+    return bool(row.fault) or (row.is_run_here and row.state.pin is None)
+
+
 def catalog_facts(row: CatalogRow, found: Row, reach: OriginReach | None, standing: Standing) -> tuple[Fact, ...]:
     """Say in plain words what a server is, what it can do and for whom, what holds it, when it was called."""
     facts = [Fact("info", "muted", _what_it_is(row)), *_faults(row)]
     if found.does == "…":
         facts.append(Fact("clock", "muted", tr("What it can do is being worked out.")))
-    elif reach is None or not reach.effects:
+    elif _is_unknown(row):
         words = tr("What it can do is unknown until it was started once, so its risk is unknown too.")
         if row.fault or not row.is_server:
             words = tr("What it can do is unknown: its tools were not read, so its risk is unknown too.")
         facts.append(Fact("circle-help", "ask", words))
+    elif reach is None or not reach.effects:
+        facts.append(Fact("package", "muted", tr("It has no tools, so it can do nothing here.")))
     else:
         tools = counted(len(row.state.tool_names), "tool", "tools")
         words = tr("{tools}, by their hints and names: {effects}.", tools=tools, effects=effect_words(reach.effects))
@@ -343,8 +350,8 @@ def _faults(row: CatalogRow) -> Iterable[Fact]:
         yield Fact("circle-x", "deny", _sentence(row.fault))
         return
     if not row.is_trusted:
-        where = tr("It is not trusted yet, and nothing of it was started. Look at what it is, then trust it.")
-        yield Fact("lock", "ask", where)
+        told = tr("It is not trusted, so it is not started. Look at what it is, then trust it.")
+        yield Fact("lock", "ask", told)
     elif row.waits_for_places:
         told = tr("It is off until you say which folders it gets; no agent sees its tools before.")
         yield Fact("lock", "ask", told)
@@ -364,7 +371,7 @@ def _risk(reach: OriginReach) -> Iterable[Fact]:
         return
     yield Fact("users", "muted", tr("{agents} may use it.", agents=names(tuple(reach.agents))))
     told = [(effect, free) for effect in _DANGERS if (free := reach.free(effect))]
-    for effect, free in told[:2]:
+    for effect, free in told:
         is_bad = effect is not Effect.CHANGE
         words = tr(_DANGERS[effect], agents=names(free))
         yield Fact("triangle-alert", "deny" if is_bad else "ask", words)
@@ -485,7 +492,8 @@ def _client_row(client: ClientStatus, known: Known, calls: tuple[_Calls, _Calls]
     name = tr("{client} (this project)", client=file.client.name) if file.is_project else file.client.name
     row = Row(Group.CLIENTS, ("client", str(file.path)), name, "", subject=client)
     if client.fault:
-        return replace(row, state=tr("its file cannot be read"), icon="circle-x", role="deny", needs=True)
+        state = tr("its file cannot be read")
+        return replace(row, state=state, icon="circle-x", role="deny", does=tr("unknown"), needs=True)
     direct = counted(count, "server", "servers")
     if not client.is_gated:
         if not count:
@@ -499,7 +507,8 @@ def _client_row(client: ClientStatus, known: Known, calls: tuple[_Calls, _Calls]
     if count:
         state = tr("gated, but {servers} directly", servers=direct)
         row = replace(row, state=state, icon="triangle-alert", role="ask", needs=True)
-    if client.policy != known.policy:
+    here = known.policy.resolve() if known.policy is not None else None
+    if here is None or client.policy not in {here, here.parent}:
         return replace(row, does=tr("what another policy lets it"))
     effects = known.agent(client.agent_id)
     last_s, today = _last_and_today(known, calls[1], client.agent_id)

@@ -168,7 +168,8 @@ async def test_arrows_walk_past_headings_and_keys_do_what_the_buttons_do(window:
 
 async def test_calls_of_a_servers_tools_are_counted_with_the_last_one(window: MainWindow) -> None:
     page, document = page_of(window), window.document
-    assert (row_of(window, "catalog", "station").today, row_of(window, "catalog", "station").last_words) == (0, "none")
+    await until(lambda: row_of(window, "catalog", "station").today == 0)
+    assert row_of(window, "catalog", "station").last_words == "none"
     page.choose("catalog", "station")
     assert "No call in the last 30 days." in told(page)
     for _ in range(2):

@@ -97,8 +97,8 @@ class ServersPage(Page):
         """By origin and name, as of the snapshot whose number stands below."""
         self._of_snapshot = -1
         self._known = Known()
-        self._proposed: dict[str, tuple[object, Mapping[Effect, int]]] = {}
-        """The effects of tools that wait, with the list that they were counted of."""
+        self._proposed: dict[str, tuple[tuple[int, int], Mapping[Effect, int]]] = {}
+        """The effects of tools that wait, with the list and the snapshot that they were counted of."""
         self._why_not: dict[str, str] = {}
         """The reasons for which servers cannot be confined here, as far as they were looked for."""
         self._confined = ("", -1)
@@ -270,10 +270,10 @@ class ServersPage(Page):
 
     def _proposed_of(self, row: CatalogRow) -> Mapping[Effect, int]:
         """Count what waits of a server, once for each list of it."""
-        held = self._proposed.get(row.catalog_id)
-        if held is None or held[0] is not row.waiting:
+        held, now = self._proposed.get(row.catalog_id), (id(row.waiting), self._of_snapshot)
+        if held is None or held[0] != now:
             found = proposed_effects(row, self._tools.get(row.catalog_id, {}))
-            held = self._proposed[row.catalog_id] = row.waiting, found
+            held = self._proposed[row.catalog_id] = now, found
         return held[1]
 
     def _join_headings(self, *_what: object) -> None:
