@@ -7,7 +7,7 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QListView, QTableView, QTreeView, QWidget
 
 from gatewright_gui.pages.access.files import folder_tree, rule_model
-from gatewright_gui.pages.access.tools.tool_tree import Column
+from gatewright_gui.pages.access.tools.tool_tree import SWITCH
 from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.widget.segmented import Segmented
 from tests.journeys.hand import Hand, until
@@ -57,15 +57,15 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
     assert box_state(tree, "file") == MIXED
     assert "create" not in shown_text(hand)
 
-    # ask, deny and allow by key, undone and redone
+    # asks first, off and on by key, undone and redone
     await hand.click_cell(tree, tree_row(tree, "file", "replace"), NAME)
-    for key, words in (("alt+k", "ask first"), ("alt+d", "off"), ("alt+a", "by path")):
+    for key, lit in (("alt+k", "ask"), ("alt+d", None), ("alt+a", "on")):
         await hand.key(key)
-        assert tree_row(tree, "file", "replace", column=Column.VERDICT).data() == words
+        assert tree_row(tree, "file", "replace").data(SWITCH) == lit
     await hand.key("ctrl+z")
-    assert tree_row(tree, "file", "replace", column=Column.VERDICT).data() == "off"
+    assert tree_row(tree, "file", "replace").data(SWITCH) is None
     await hand.key("ctrl+shift+z")
-    assert tree_row(tree, "file", "replace", column=Column.VERDICT).data() == "by path"
+    assert tree_row(tree, "file", "replace").data(SWITCH) == "on"
 
     # a level, and the folder in its colours
     await hand.go_to("files")

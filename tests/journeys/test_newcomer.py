@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 from gatewright.workspace import Workspace, write_demo
 from gatewright_gui.pages.access.files import rule_model
 from gatewright_gui.pages.access.tools import limit_list
-from gatewright_gui.pages.access.tools.tool_tree import Column
+from gatewright_gui.pages.access.tools.tool_tree import SWITCH
 from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.calls import CallRecord
@@ -181,9 +181,9 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_publishes(h
     # ask first, and back
     await hand.focus_by("shift+Tab", tree)
     await _walk(hand, tree, tree_row(tree, "file", "read"))
-    for key, words in (("alt+k", "ask first"), ("alt+d", "off"), ("alt+a", "by path")):
+    for key, lit in (("alt+k", "ask"), ("alt+d", None), ("alt+a", "on")):
         await hand.key(key)
-        await until(partial(_says, tree, words), f"`{key}` to say {words}")
+        await until(partial(_says, tree, lit), f"`{key}` to light {lit}")
 
     # a limit on one operation
     await hand.focus_by("Tab", tabs)
@@ -239,8 +239,8 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_publishes(h
     await _check_published(tmp_path / "handed over", "newcomer", decided)
 
 
-def _says(tree: QTreeView, words: str) -> bool:
-    return tree_row(tree, "file", "read", column=Column.VERDICT).data() == words
+def _says(tree: QTreeView, lit: str | None) -> bool:
+    return tree_row(tree, "file", "read").data(SWITCH) == lit
 
 
 async def _palette(hand: Hand, text: str) -> None:

@@ -12,7 +12,7 @@ from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from tests.journeys.hand import Hand, until
-from tests.journeys.views import tree_row
+from tests.journeys.views import NAME, tree_row
 
 pytestmark = pytest.mark.journey
 
@@ -26,7 +26,7 @@ async def _choose(hand: Hand, agent: str, tool: str) -> QTreeView:
     agents, tree = hand.find("agents.list", QListView), hand.find("agents.tree", QTreeView)
     rows = [agents.model().index(row, 0) for row in range(agents.model().rowCount())]
     await hand.click_cell(agents, next(row for row in rows if row.data(AGENT_ID) == agent))
-    await hand.click_cell(tree, tree_row(tree, tool), QPoint(70, 12))
+    await hand.click_cell(tree, tree_row(tree, tool), NAME)
     return tree
 
 

@@ -12,8 +12,8 @@ from gatewright_gui.pages.access.tools.tool_delegate import box_rect
 from gatewright_gui.qt.widget.code_view import CodeView
 from tests.journeys.hand import Hand
 
-NAME = QPoint(70, 12)
-"""Within the name of a tool, counted from the top left corner of its row."""
+NAME = QPoint(140, 12)
+"""Within the name of a tool, behind box and switch, counted from the top left corner of its row."""
 
 
 def agent_row(hand: Hand, name: str) -> tuple[QListView, QModelIndex]:

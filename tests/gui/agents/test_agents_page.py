@@ -1,18 +1,19 @@
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QFontMetrics
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
+from PySide6.QtWidgets import QLineEdit, QToolTip
 
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.verdict import Permission, Verdict, pick_tools
 from gatewright_gui.pages.access.files.folder_tree import LEVEL
 from gatewright_gui.pages.access.files.page import FilesPage
 from gatewright_gui.pages.access.tools.rights_dialog import ResetDialog
-from gatewright_gui.pages.access.tools.row_state import Asking, RowState
+from gatewright_gui.pages.access.tools.row_state import Asking, RowState, Switch
 from gatewright_gui.pages.access.tools.source_bar import NO_SOURCE, NOTHING_AT_ALL
+from gatewright_gui.pages.access.tools.tool_delegate import Part, name_left
 from gatewright_gui.pages.access.tools.tool_fit import Filters, State
-from gatewright_gui.pages.access.tools.tool_tree import ASKING, SHARE, STATE, Column
-from gatewright_gui.pages.access.tools.tool_view import NARROWEST_NAME
+from gatewright_gui.pages.access.tools.tool_tree import ASKING, SHARE, STATE, SWITCH, SWITCH_TIP, Column
+from gatewright_gui.pages.access.tools.tool_view import LEAST_FACT
 from gatewright_gui.pages.access.tools.why import DETAILS, Step
 from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.qt.look import current_look
@@ -24,19 +25,26 @@ from tests.gui.session.opened import agents_page, agents_pane, cell, click, sett
 
 ON, OFF, PART = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
 TIP = Qt.ItemDataRole.ToolTipRole
-
-
-def counter(window: MainWindow) -> str:
-    label = window.findChild(QLabel, "agents.counter")
-    assert label is not None
-    return label.text()
+NARROWEST_NAME = 240
+"""Pixels for box, switch and a name."""
 
 
 def counts(window: MainWindow) -> tuple[int, int]:
-    """How many operations are on, and of how many: as the page says it."""
-    on, of, every, said = counter(window).split()
-    assert (of, said) == ("of", "on")
-    return int(on), int(every)
+    """The number of operations that are on or ask first, and of all, as the chips of the page say it."""
+    chips = agents_page(window).tools.tally.chips
+    can, asks, cannot = (int(chips[key].text().split()[-1]) for key in (State.ON, State.ASKS, State.OFF))
+    return can + asks, can + asks + cannot
+
+
+def fact(window: MainWindow, tool: str, operation: str | None) -> str:
+    """The fact at the right of a row."""
+    return str(cell(window, tool, operation, Column.FACT).data())
+
+
+def switch(window: MainWindow, tool: str, operation: str | None) -> Switch | None:
+    """The lit half of the switch of a row; None where there is none."""
+    found = cell(window, tool, operation).data(SWITCH)
+    return None if found is None else Switch(found)
 
 
 async def choose(window: MainWindow, agent_id: str, operation: str | None = None) -> None:
@@ -79,49 +87,55 @@ async def test_click_on_a_mixed_tool_turns_all_off_and_the_next_brings_back_what
 async def test_click_on_the_switch_makes_an_operation_ask_and_not_ask(window: MainWindow) -> None:
     await choose(window, "archivist")
 
-    click(window, "file", "read", Column.ASK)
-    assert cell(window, "file", "read", Column.VERDICT).data() == "ask first"
-    click(window, "file", "read", Column.ASK)
+    assert switch(window, "file", "read") is Switch.ON
+    click(window, "file", "read", Part.ASK)
+    assert switch(window, "file", "read") is Switch.ASK
+    click(window, "file", "read", Part.ASK)
+    assert switch(window, "file", "read") is Switch.ASK
+    click(window, "file", "read", Part.ON)
 
-    assert cell(window, "file", "read", Column.VERDICT).data() == "by path"
+    assert switch(window, "file", "read") is Switch.ON
+    assert window.document.undo_stack.count() == 2
 
 
 async def test_keys_allow_ask_and_deny_the_selection(window: MainWindow) -> None:
     await choose(window, "archivist", "load")
 
     press(window, Qt.Key.Key_D)
-    assert cell(window, "file", "load", Column.VERDICT).data() == "off"
+    assert switch(window, "file", "load") is None
     press(window, Qt.Key.Key_K)
-    assert cell(window, "file", "load", Column.VERDICT).data() == "ask first"
+    assert switch(window, "file", "load") is Switch.ASK
+    press(window, Qt.Key.Key_K)
+    assert switch(window, "file", "load") is Switch.ON
+    press(window, Qt.Key.Key_K)
     press(window, Qt.Key.Key_A)
-    assert cell(window, "file", "load", Column.VERDICT).data() == "by path"
+    assert switch(window, "file", "load") is Switch.ON
     press(window, Qt.Key.Key_Space, Qt.KeyboardModifier.NoModifier)
     assert ticked(window, "file", "load") == OFF
 
 
 async def test_operation_that_asks_at_some_paths_shows_that_and_says_so_in_words(window: MainWindow) -> None:
     await choose(window, "archivist")
-    verdict, switch = (cell(window, "file", "append", column) for column in (Column.VERDICT, Column.ASK))
+    said, row = cell(window, "file", "append", Column.FACT), cell(window, "file", "append")
 
-    assert (verdict.data(), Asking(switch.data(ASKING))) == ("by path", Asking.SOME)
+    assert (said.data(), Asking(row.data(ASKING))) == ("6 of 12 files, 1 after asking", Asking.SOME)
     counted = "depends on the file: of 12 files allow 6, ask first 1, deny 5"
-    assert verdict.data(TIP) == f"{counted}\nclick: at which files"
-    assert switch.data(TIP) == "some of its calls ask first"
-    assert cell(window, "file", "list", Column.ASK).data(TIP) == "does not ask first"
-    info = cell(window, "block", "info", Column.VERDICT)
-    assert info.data() == "by block"
+    assert said.data(TIP) == f"{counted}\nclick: at which files"
+    assert row.data(SWITCH_TIP).splitlines()[0] == "some of its calls ask first"
+    assert cell(window, "file", "list").data(SWITCH_TIP).splitlines()[0] == "does not ask first"
+    info = cell(window, "block", "info", Column.FACT)
     assert info.data(TIP).startswith("depends on the block: of 12 files and ")
-    assert cell(window, "recall", "search", Column.VERDICT).data() == "allow"
-    click(window, "file", "append", Column.ASK)
-    assert (verdict.data(), Asking(switch.data(ASKING))) == ("ask first", Asking.YES)
+    assert info.data().endswith(" files and blocks")
+    assert fact(window, "recall", "search") == ""
+    click(window, "file", "append", Part.ASK)
+    assert (said.data(), Asking(row.data(ASKING))) == ("7 files, 5 never", Asking.YES)
 
 
 async def test_condition_on_the_path_alone_goes_by_the_path_and_its_files_are_counted(window: MainWindow) -> None:
     await choose(window, "operator")
-    create = cell(window, "file", "create", Column.VERDICT)
+    create = cell(window, "file", "create", Column.FACT)
     folder = window.document.workspace.folder / "workspace"
 
-    assert create.data() == "by path"
     before = create.data(SHARE)
     assert create.data(TIP).splitlines()[0] == f"depends on the file: {before.words}"
     (folder / "drafts" / "run.py").write_text("1", "utf-8")  # what no rule but the one on scripts denies
@@ -155,7 +169,7 @@ def column_of_levels(window: MainWindow) -> dict[str, str]:
 async def test_click_on_by_path_shows_what_the_operation_comes_to_at_each_file(window: MainWindow) -> None:
     await choose(window, "archivist")
 
-    click(window, "file", "append", Column.VERDICT)
+    click(window, "file", "append", Part.FILES)
     await settled(window)
 
     shown = column_of_levels(window)
@@ -188,7 +202,7 @@ async def test_menu_of_a_row_leads_to_its_files_which_follow_the_policy(window: 
 
 async def test_share_of_the_files_follows_the_policy_and_belongs_to_the_agent_that_is_shown(window: MainWindow) -> None:
     await choose(window, "archivist")
-    read = cell(window, "file", "read", Column.VERDICT)
+    read = cell(window, "file", "read", Column.FACT)
     assert (read.data(SHARE).allow, read.data(SHARE).deny) == (11, 1)
 
     sources.set_default_level(window.document, source_of(window.document), Permission.NONE)
@@ -198,7 +212,7 @@ async def test_share_of_the_files_follows_the_policy_and_belongs_to_the_agent_th
 
     assert closed.deny > 1
     assert closed.files == 12
-    assert cell(window, "file", "read", Column.VERDICT).data(SHARE) is None
+    assert cell(window, "file", "read").data(SHARE) is None
 
 
 async def test_keys_work_on_many_rows_as_one_edit(window: MainWindow) -> None:
@@ -262,11 +276,11 @@ async def test_search_without_a_hit_says_so_and_offers_to_show_all(window: MainW
 async def test_reset_shows_what_it_would_open_before_it_gives_a_tool_its_own_defaults(window: MainWindow) -> None:
     await choose(window, "researcher", "read")
     before = window.document.policy
-    reset = window.findChild(QPushButton, "agents.reset")
+    reset = window.findChild(QAction, "agents.reset")
     assert reset is not None
-    assert reset.accessibleName() == "Clear overrides of file…"
+    assert reset.text() == "Clear overrides of file…"
 
-    reset.click()
+    reset.trigger()
     await until(lambda: bool(window.findChildren(ResetDialog)))
     (dialog,) = window.findChildren(ResetDialog)
     await until(lambda: dialog.edit is not None)
@@ -308,7 +322,7 @@ async def test_ticked_tool_without_a_source_shows_what_turns_it_off(window: Main
     await settled(window)
 
     assert RowState(cell(window, "file", "load").data(STATE)) is RowState.OVERRULED
-    assert cell(window, "file", "load", Column.VERDICT).data() == "no effect: source"
+    assert fact(window, "file", "load") == "no effect: needs a source"
     assert counts(window)[0] == 0
     agents_page(window).tools.show_row("file", "load")
     await settled(window)
@@ -505,7 +519,7 @@ async def test_grant_that_reaches_nothing_is_said_where_the_tool_is_allowed(wind
     await choose(window, "archivist")
     tools = agents_page(window).tools
     click(window, "file_search", None)
-    assert cell(window, "file_search", None, Column.VERDICT).data() == "no effect: no grant"
+    assert fact(window, "file_search", None) == "no effect: needs read access"
     capabilities.grant(window.document, "archivist", CapabilityKind.FS_READ, "notes")
     tools.view.show_row("file_search", None)
     await settled(window)
@@ -604,7 +618,7 @@ async def test_new_agent_is_told_what_to_do_next(window: MainWindow) -> None:
     choose_source(window, "archive")
 
     assert advice(window) == ""
-    assert cell(window, "file", "read", Column.VERDICT).data() == "by path"
+    assert switch(window, "file", "read") is Switch.ON
 
 
 async def test_advice_that_comes_and_goes_does_not_move_the_rows_under_the_mouse(window: MainWindow) -> None:
@@ -631,11 +645,11 @@ async def test_sources_of_an_agent_are_named_and_taken_away_and_undone(window: M
     choose_source(window, "archive")
 
     assert button.text().strip() == "none"
-    assert cell(window, "file", "read", Column.VERDICT).data() == "no effect: source"
+    assert fact(window, "file", "read") == "no effect: needs a source"
     assert window.document.undo_stack.undoText() == "take archive from archivist"
     window.undo()
     assert button.text().strip() == "archive"
-    assert cell(window, "file", "read", Column.VERDICT).data() == "by path"
+    assert switch(window, "file", "read") is Switch.ON
 
 
 async def test_click_on_a_box_makes_why_and_preview_speak_of_its_row(window: MainWindow) -> None:
@@ -653,9 +667,8 @@ async def test_names_of_tools_stay_readable_in_a_narrow_window(window: MainWindo
         window.resize(width, 640)
         await until(lambda width=width: window.width() == width)
         assert tools.view.columnWidth(Column.NAME) >= NARROWEST_NAME
+        assert tools.view.columnWidth(Column.FACT) >= LEAST_FACT
         assert tools.view.horizontalScrollBar().maximum() == 0, "columns are cut"
-    tools.view.setColumnWidth(Column.LIMITS, 400)
-    assert tools.view.columnWidth(Column.NAME) >= NARROWEST_NAME
 
 
 async def test_description_stands_beside_the_name_and_a_search_marks_where_it_found_its_words(
@@ -680,7 +693,7 @@ def colours_behind_the_name(window: MainWindow, tool: str) -> set[str]:
     view.scrollTo(cell(window, tool, None))
     view.clearSelection()
     rect = view.visualRect(cell(window, tool, None))
-    rect.setLeft(rect.left() + 26 + QFontMetrics(view.font()).boundingRect(tool).width() + 16)
+    rect.setLeft(name_left(rect) + QFontMetrics(view.font()).boundingRect(tool).width() + 16)
     picture = view.viewport().grab(rect.adjusted(0, 2, -4, -2)).toImage()
     return {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
 

@@ -65,10 +65,10 @@ def menu_of(window: MainWindow) -> dict[str, bool]:
 async def test_tree_marks_what_to_look_at_and_why_says_what_can_be_done(window: MainWindow) -> None:
     tools = agents_page(window).tools
     assert cell(window, "calendar", None).data(MARK) == "free"
-    assert cell(window, "calendar", None, Column.LIMITS).data() == "free text"
-    assert cell(window, "run_sql", None, Column.LIMITS).data() == "open-ended"
+    assert "free text" in cell(window, "calendar", None, Column.FACT).data()
+    assert "open-ended" in cell(window, "run_sql", None, Column.FACT).data()
     assert cell(window, "tracker", None).data(MARK) == ""
-    assert cell(window, "tracker", None, Column.ORIGIN).data() == "station"
+    assert "from station" in cell(window, "tracker", None).data(Qt.ItemDataRole.ToolTipRole)
 
     tools.show_row("run_sql", None)
     await settled(window)

@@ -15,9 +15,11 @@ from gatewright.policy.verdict import pick_tools
 from gatewright_gui.pages.access.tools.matrix import Place
 from gatewright_gui.pages.access.tools.matrix_pane import MatrixPane
 from gatewright_gui.pages.access.tools.tool_filter import ToolFilterModel
+from gatewright_gui.pages.access.tools.tool_group import MORE
 from gatewright_gui.pages.access.tools.tool_pane import ToolPane
-from gatewright_gui.pages.access.tools.tool_tree import COLUMNS, COUNT, Column
+from gatewright_gui.pages.access.tools.tool_tree import Column
 from gatewright_gui.pages.servers.server_dialogs import TrustDialog
+from gatewright_gui.session.verbs import rights
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import Said, agents_page, cell, opened_window, settled, ticked, until
 from tests.support.catalogworkspace import FAR, HELD, NEW, PLANT, write_catalogs
@@ -84,18 +86,22 @@ def tools_of(window: MainWindow) -> tuple[ToolFacts, ...]:
     return tuple(pick_tools(window.document.catalog, None).values())
 
 
-async def test_tools_stand_below_the_place_they_come_from_in_the_order_of_the_policy(window: MainWindow) -> None:
+async def test_own_tools_stand_below_the_place_they_come_from_and_those_with_nothing_on_in_one_closed_row(
+    window: MainWindow,
+) -> None:
     rows = pane(window).rows
     tester = QAbstractItemModelTester(rows, QAbstractItemModelTester.FailureReportingMode.Fatal)
 
-    assert titles(window) == ["Built-in tools", "plant", "far"]
-    assert rows.rowCount(group(window, "plant")) == PLANT
-    assert [group(window, origin).data(COUNT) for origin in ("plant", "far")] == [
-        f"6 of {2 * PLANT} on",
-        f"1 of {FAR} on",
+    off = len(tools_of(window)) - 4
+    assert titles(window) == ["plant", "far", f"{off} more tools, all off"]
+    assert (rows.rowCount(group(window, "plant")), rows.rowCount(group(window, MORE))) == (3, off)
+    assert [group(window, origin).siblingAtColumn(Column.FACT).data() for origin in ("plant", "far")] == [
+        f"6 of {2 * PLANT}",
+        f"1 of {FAR}, {NEW} to accept",
     ]
-    assert group(window, "far").siblingAtColumn(Column.LIMITS).data() == f"{NEW} to accept"
-    assert pane(window).view.isColumnHidden(Column.ORIGIN)
+    assert not pane(window).view.isExpanded(group(window, MORE))
+    assert group(window, MORE).data(Qt.ItemDataRole.CheckStateRole) is None
+    assert cell(window, "far_01", None, Column.FACT).data().startswith("far")
     pane(window).search.setText("far_0")
     assert titles(window) == ["far"]
     window.selection.choose_agent("guest")
@@ -130,20 +136,22 @@ async def test_tools_of_a_server_that_is_not_trusted_lead_to_the_question_on_the
 
 async def test_group_tells_its_name_its_kind_its_count_and_its_state_in_words(window: MainWindow) -> None:
     ours = sum(len(facts.operations) for facts in tools_of(window) if facts.origin == "built-in")
-    told = [group(window, name).data(Qt.ItemDataRole.AccessibleTextRole) for name in ("built-in", "plant", "far")]
+    window.selection.choose_agent("guest")
+    assert group(window, "built-in").data(Qt.ItemDataRole.AccessibleTextRole) == f"Built-in tools, 0 of {ours}, off"
+    window.selection.choose_agent("clerk")
+    told = [group(window, name).data(Qt.ItemDataRole.AccessibleTextRole) for name in ("plant", "far")]
 
     assert told == [
-        f"Built-in tools, 0 of {ours}, off",
         f"plant, program, 6 of {2 * PLANT}, mixed",
         "far, MCP server, 1 of 30, mixed",
     ]
     spoken = QAccessible.queryAccessibleInterface(pane(window).view)
-    built_in = spoken.child(COLUMNS)  # behind the headings
-    assert built_in.text(QAccessible.Text.Name) == told[0]
-    assert (built_in.state().expandable, built_in.state().expanded, built_in.state().checkable) == (1, 1, 1)
-    choose(window, "built-in")
+    plant = spoken.child(0)
+    assert plant.text(QAccessible.Text.Name) == told[0]
+    assert (plant.state().expandable, plant.state().expanded, plant.state().checkable) == (1, 1, 1)
+    choose(window, "plant")
     press(window, KEY.Key_Left)
-    assert (spoken.child(COLUMNS).state().expandable, spoken.child(COLUMNS).state().expanded) == (1, 0)
+    assert (spoken.child(0).state().expandable, spoken.child(0).state().expanded) == (1, 0)
 
 
 async def test_space_turns_a_group_on_but_what_waits_to_be_accepted_and_one_undo_takes_it_back(
@@ -186,7 +194,7 @@ async def test_click_on_the_box_of_a_large_group_is_one_edit_that_says_what_it_d
 async def test_box_of_a_group_under_a_filter_is_for_what_is_shown(window: MainWindow) -> None:
     pane(window).search.setText("plant_000 write")
     await until(lambda: pane(window).rows.tool_count == 10)
-    assert group(window, "plant").data(COUNT) == "2 of 10 on"
+    assert group(window, "plant").siblingAtColumn(Column.FACT).data() == "2 of 10"
 
     click_box(window, "plant")
     await settled(window)
@@ -198,7 +206,7 @@ async def test_box_of_a_group_under_a_filter_is_for_what_is_shown(window: MainWi
 
 async def test_left_and_right_close_and_open_a_group_and_its_row_is_current_then(window: MainWindow) -> None:
     view = pane(window).view
-    pane(window).show_row("plant_0003", None)
+    pane(window).show_row("plant_0001", None)
 
     press(window, KEY.Key_Left)
     assert view.currentIndex() == group(window, "plant")
@@ -212,8 +220,7 @@ async def test_left_and_right_close_and_open_a_group_and_its_row_is_current_then
 
 
 async def test_group_that_is_opened_is_laid_out_once(window: MainWindow) -> None:
-    choose(window, "plant")
-    press(window, KEY.Key_Left)
+    choose(window, MORE)
     await settled(window)
     asked: list[int] = []
 
@@ -227,7 +234,7 @@ async def test_group_that_is_opened_is_laid_out_once(window: MainWindow) -> None
     finally:
         sys.setprofile(None)
 
-    assert pane(window).view.isExpanded(group(window, "plant"))
+    assert pane(window).view.isExpanded(group(window, MORE))
     assert asked.count(PLANT // 2) == 1
 
 
@@ -259,7 +266,10 @@ async def test_built_in_tools_that_no_agent_has_are_closed_at_first_and_stay_as_
     policy: Path, tmp_path: Path
 ) -> None:
     async with opened_window(policy, tmp_path) as window:
+        window.selection.choose_agent("guest")
+        await settled(window)
         view = pane(window).view
+        view.choose_first()
         assert (view.isExpanded(group(window, "built-in")), view.isExpanded(group(window, "plant"))) == (False, True)
         assert view.currentIndex() == group(window, "built-in")
         assert matrix_rows(await matrix_of(window), 3) == ["Built-in tools", "plant", "plant_0000"]
@@ -268,6 +278,8 @@ async def test_built_in_tools_that_no_agent_has_are_closed_at_first_and_stay_as_
         press(window, KEY.Key_Right)
         assert view.isExpanded(group(window, "built-in"))
     async with opened_window(policy, tmp_path) as window:
+        window.selection.choose_agent("guest")
+        await settled(window)
         assert pane(window).view.isExpanded(group(window, "built-in"))
 
     other = write_catalogs(tmp_path / "used")
@@ -278,6 +290,7 @@ async def test_built_in_tools_that_no_agent_has_are_closed_at_first_and_stay_as_
 
 async def test_selection_that_runs_over_a_group_takes_in_no_more_than_its_rows(window: MainWindow) -> None:
     view = pane(window).view
+    window.selection.choose_agent("guest")
     pane(window).show_row(LAST, None)
     for _ in range(3):
         QTest.keyClick(view, KEY.Key_Down, Qt.KeyboardModifier.ShiftModifier)
@@ -300,8 +313,11 @@ async def test_tools_of_one_place_alone_have_no_group(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text('gatewright = 1\n[agents.clerk]\ntools = ["block"]\n', "utf-8")
     async with opened_window(policy, tmp_path) as window:
+        assert titles(window) == ["block", f"{len(tools_of(window)) - 1} more tools, all off"]
+        rights.tick_tool(window.document, "clerk", "block", on=False)
+        window.selection.choose_agent(None)
+        window.selection.choose_agent("clerk")
         assert titles(window) == [facts.name for facts in tools_of(window)]
-        assert not pane(window).view.isColumnHidden(Column.ORIGIN)
 
 
 async def matrix_of(window: MainWindow) -> MatrixPane:

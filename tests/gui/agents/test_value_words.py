@@ -83,7 +83,7 @@ def test_more_than_one_argument_or_what_has_no_words_leaves_the_chip_as_it_is() 
     assert said(amount={"maximum": 5}, to={"const": "x"})[0] == ""
 
 
-async def test_chip_of_a_tool_says_up_to_which_value_it_is_allowed(window: MainWindow) -> None:
+async def test_fact_of_a_tool_says_up_to_which_value_it_is_allowed(window: MainWindow) -> None:
     policy = window.document.workspace.policy_path
     large = "when = { properties = { limit = { exclusiveMinimum = 20 } } }"
     text = f'[[policy.rules]]\nname = "large"\neffect = "ask"\ntools = ["search"]\n{large}\n'
@@ -91,7 +91,7 @@ async def test_chip_of_a_tool_says_up_to_which_value_it_is_allowed(window: MainW
     window.reload()
     await settled(window)
     await choose(window, "operator")
-    verdict = cell(window, "search", None, Column.VERDICT)
+    verdict = cell(window, "search", None, Column.FACT)
 
     assert verdict.data() == "up to 20"
     assert verdict.data(TIP) == "depends on the values: limit: allow up to 20, then ask first"

@@ -38,9 +38,9 @@ from gatewright_gui.pages.access.tools.right_lines import rows_of
 from gatewright_gui.pages.access.tools.row_state import (
     Asking,
     RowState,
+    no_effect_words,
     operation_asking,
     operation_state,
-    verdict_words,
 )
 from gatewright_gui.pages.access.tools.source_bar import sources_words
 from gatewright_gui.pages.access.tools.why import LAYER_WORDS, details_of
@@ -75,7 +75,7 @@ def ruled(*rules: PolicyRule, agent: Agent = AGENT) -> Policy:
 def test_what_a_capability_turns_off_stays_ticked_and_says_so() -> None:
     found = right(ruled(), "fetch")
     assert operation_state(found.operations[0]) is RowState.OVERRULED
-    assert verdict_words(found, None) == "no effect: no grant"
+    assert no_effect_words(AGENT, found, None) == "no effect: needs network access"
 
 
 def test_what_a_policy_rule_turns_off_stays_ticked_and_says_so() -> None:

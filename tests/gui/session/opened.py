@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent, QModelIndex, QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QModelIndex, QPoint, QPointF, QRect, Qt
 from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QMouseEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -16,6 +16,7 @@ from gatewright_gui.app.build import build_window
 from gatewright_gui.pages.access.agent_pane import AgentPane
 from gatewright_gui.pages.access.page import AccessPage
 from gatewright_gui.pages.access.tools.page import ToolsPage
+from gatewright_gui.pages.access.tools.tool_delegate import Part, ask_rect, box_rect, mend_rect, on_rect
 from gatewright_gui.pages.access.tools.tool_tree import Column
 from gatewright_gui.qt.widget.item_view import OrderedTable
 from gatewright_gui.session.document import Document
@@ -106,13 +107,15 @@ def cell(window: MainWindow, tool: str, operation: str | None, column: Column = 
     return pane.rows.mapFromSource(pane.model.index_of(tool, operation)).siblingAtColumn(column)
 
 
-def click(window: MainWindow, tool: str, operation: str | None, column: Column = Column.NAME) -> None:
-    """A mouse click on a row's box, or on its ask-first switch."""
+def click(window: MainWindow, tool: str, operation: str | None, part: Part = Part.BOX) -> None:
+    """A mouse click on a part of a row: its box, a half of its switch, its fact or the button there."""
     view = agents_page(window).tools.view
     view.scrollTo(cell(window, tool, operation))
-    rect = view.visualRect(cell(window, tool, operation, column))
-    at = QPoint(rect.left() + (10 if column is Column.NAME else 16), rect.center().y())
-    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
+    index = cell(window, tool, operation, Column.FACT if part in {Part.MEND, Part.FILES} else Column.NAME)
+    rect = view.visualRect(index)
+    rects = {Part.BOX: box_rect, Part.ON: on_rect, Part.ASK: ask_rect}
+    place = mend_rect(rect, index) if part is Part.MEND else rects.get(part, QRect)(rect)
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, place.center())
 
 
 def ticked(window: MainWindow, tool: str, operation: str | None) -> Qt.CheckState:

@@ -10,8 +10,9 @@ from gatewright_gui.app.scenes.preview import compare_schema
 from gatewright_gui.pages.access.tools import limit_list
 from gatewright_gui.pages.access.tools.matrix import MatrixModel, Place
 from gatewright_gui.pages.access.tools.matrix_words import UNKNOWN
+from gatewright_gui.pages.access.tools.row_state import Switch
 from gatewright_gui.pages.access.tools.tool_delegate import ask_rect, box_rect
-from gatewright_gui.pages.access.tools.tool_tree import Column
+from gatewright_gui.pages.access.tools.tool_tree import IDLE, SWITCH
 from gatewright_gui.pages.access.tools.why import Step
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.session.calls import shown_tools
@@ -26,7 +27,7 @@ def boxes(tour: Tour) -> None:
     tour.choose("inspector.tabs", "sees")
     tour.choose("preview.part", "schema")
     compare_views(tour)
-    tour.show("agent", f"what {agent_id} may do, and the schema of {tool}; {tour.text_of('agents.counter')}")
+    tour.show("agent", f"what {agent_id} may do, and the schema of {tool}; {counts(tour)}")
     steps = (
         ("untick", lambda: tour.click_in(tour.cell(operation), box_rect), OFF, "off: not in the schema, and denied"),
         ("tick", lambda: tour.click_in(tour.cell(operation), box_rect), ON, "on again"),
@@ -37,7 +38,7 @@ def boxes(tour: Tour) -> None:
         tour.check(f"the box of `{operation}`", tour.box(operation), state)
         tour.check(f"the box of `{tool}`", tour.box() == MIXED, state == OFF)
         compare_views(tour)
-        tour.show(name, f"{tool}.{operation} is {words}; {tour.text_of('agents.counter')}")
+        tour.show(name, f"{tool}.{operation} is {words}; {counts(tour)}")
     tour.choose("inspector.tabs", "why")
     tour.choose_row(operation)
     details = tour.has("agents.why.more")
@@ -61,8 +62,8 @@ def boxes(tour: Tour) -> None:
     free = [name for name, right in rights.items() if right.verdict is Verdict.ALLOW]
     if free:
         asking = "replace" if "replace" in free else free[0]
-        tour.click_in(tour.cell(asking, Column.ASK), ask_rect)
-        tour.check(f"`{asking}` asks first", tour.cell(asking, Column.VERDICT).data(), "ask first")
+        tour.click_in(tour.cell(asking), ask_rect)
+        tour.check(f"`{asking}` asks first", tour.cell(asking).data(SWITCH), Switch.ASK)
         right = next(right for right in tour.document.rights(agent_id)[tool].operations if right.operation == asking)
         tour.check("the engine says so", right.verdict, Verdict.ASK)
         tour.show("ask-first", f"{tool}.{asking} asks a person first")
@@ -115,9 +116,7 @@ def compare_views(tour: Tour) -> None:
     tour.choose_row()
     tour.choose("inspector.tabs", "sees")
     operations = document.rights(agent_id)[tool].facts.operation_names
-    ticked = [
-        name for name in operations if tour.box(name) == ON and "off" not in tour.cell(name, Column.VERDICT).data()
-    ]
+    ticked = [name for name in operations if tour.box(name) == ON and not tour.cell(name).data(IDLE)]
     tools = {one.name: one for one in shown_tools(document.workspace, agent_id)}
     tour.check("the model is shown what is ticked", [shape.name for shape in tools[tool].operations], ticked)
     stages_of = {name: document.workspace.decide(agent_id, tool, {selector: name}).stage for name in operations}
@@ -126,7 +125,13 @@ def compare_views(tour: Tour) -> None:
     text = tour.text_of("preview.code")
     tour.check("what is off is named", [name for name in operations if name not in ticked and names(text, name)], [])
     on = sum(not op.is_hidden for right in document.rights(agent_id).values() for op in right.operations)
-    tour.check(f"{on} are counted", tour.text_of("agents.counter").startswith(f"{on:,} of "))
+    can, asks = (int(tour.text_of(f"agents.tally.{name}").split()[-1].replace(",", "")) for name in ("can", "asks"))
+    tour.check(f"{on} are counted", can + asks, on)
+
+
+def counts(tour: Tour) -> str:
+    """The counts over the tree."""
+    return ", ".join(tour.text_of(f"agents.tally.{name}") for name in ("can", "asks", "cannot"))
 
 
 def limits_of(tour: Tour) -> list[MaxCalls]:

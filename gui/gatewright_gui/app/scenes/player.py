@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPoint, QRect, Qt
-from PySide6.QtWidgets import QAbstractItemView, QComboBox, QLabel, QPushButton, QTreeView, QWidget
+from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QComboBox, QLabel, QTreeView, QWidget
 
 from gatewright_gui.app.driver import Driver
 from gatewright_gui.pages.access.agents import AGENT_ID
+from gatewright_gui.pages.access.tools.tool_delegate import name_left
 from gatewright_gui.pages.access.tools.tool_tree import TOOL
 from gatewright_gui.pages.page import TabbedPage
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -111,7 +112,7 @@ class Tour(Driver):
         control = self.find(name, QWidget)
         if isinstance(control, CodeView):
             return control.editor.toPlainText() if control.isVisible() else ""
-        return control.text() if isinstance(control, QLabel | QPushButton) else ""
+        return control.text() if isinstance(control, QLabel | QAbstractButton) else ""
 
     def model_of(self, name: str) -> QAbstractItemModel:
         """What a list, a table or a tree shows."""
@@ -145,7 +146,7 @@ class Tour(Driver):
         self.go_to("tools")
         self.choose_agent(self.subject.agent_id)
         self.open_branch(self.tree, self.cell())
-        self.click_cell(self.tree, self.cell(operation), QPoint(60, 8))
+        self.click_cell(self.tree, self.cell(operation), QPoint(name_left(QRect()) + 8, 8))
 
     def choose_agent(self, agent_id: str) -> None:
         """Click an agent in the list beside the tabs."""

@@ -25,4 +25,4 @@ def dark(tour: Tour) -> None:
     tour.check("the theme", tour.window.theme.current, "dark")
     tour.check("the window is dark", tour.window.grab().toImage().pixelColor(4, 400).lightness() < 128)
     compare_views(tour)
-    tour.show("agent", f"the same in the dark; {tour.text_of('agents.counter')}")
+    tour.show("agent", f"the same in the dark; {tour.text_of('agents.tally.can')}")

@@ -1,31 +1,33 @@
-"""The filters over the tree: a button with a menu of boxes, and a chip for each kind that is set.
+"""The filters over the tree: a button with a menu of boxes, a chip for each kind that is set, counts that filter.
 
-It shows and changes `Filters`; it does not know which rows fit.
+They show and change `Filters`; they do not know which rows fit.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QAction, QKeyEvent, QMouseEvent
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
 from gatewright.workspace.api import SafetyTier
 from gatewright_gui.pages.access.tools.row_state import TIER_WORDS
 from gatewright_gui.pages.access.tools.tool_fit import NO_FILTERS, Filters, State
-from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.pages.access.tools.tool_tree import Tally
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
-from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.look import Role, current_look, role_pair, tie_icon
 from gatewright_gui.qt.menu import add_action, add_heading
 from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
 from gatewright_gui.qt.widget.label import Label
 
 STATES: tuple[tuple[State, str, str], ...] = (
-    (State.ON, mark("On"), mark("What the model sees")),
-    (State.OFF, mark("Off"), mark("What the model does not see")),
-    (State.ASKS, mark("Asks first"), mark("What asks a human before it runs")),
-    (State.OVERRULED, mark("Blocked by policy"), mark("Ticked here, turned off by another layer")),
+    (State.ON, mark("On"), mark("Runs without asking, but for calls whose arguments make them ask")),
+    (State.ASKS, mark("Ask first"), mark("A person is asked before each call")),
+    (State.SOME_ASK, mark("Asks for some calls"), mark("On, and some of its calls ask first by their arguments")),
+    (State.OFF, mark("Off"), mark("The model does not see it")),
+    (State.OVERRULED, mark("No effect"), mark("Ticked here, turned off by another layer")),
     (State.MIXED, mark("Mixed tools"), mark("Tools of which the model sees some operations and not others")),
 )
 KEYS = "Ctrl+Shift+F"
@@ -33,7 +35,7 @@ _WIDEST_CHIP = 150
 
 
 class StayingMenu(QMenu):
-    """Stays open while boxes in it are ticked, by mouse or by Space."""
+    """A menu that stays open while boxes in it are ticked, by mouse or by Space."""
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """A click on a box ticks it."""
@@ -60,7 +62,7 @@ class StayingMenu(QMenu):
 
 
 class FilterBar(QWidget):
-    """Chips with a cross each; hidden while nothing is set. `button` opens the menu and stands where one searches."""
+    """Chips with a cross each, hidden while nothing is set. `button` opens the menu and stands where one searches."""
 
     filters_changed = Signal(object)
     """Filters."""
@@ -86,7 +88,7 @@ class FilterBar(QWidget):
         self.shown = named(Label(), "agents.shown", kind="muted")
         self.clear_button = named(QPushButton(tr("Show all")), "agents.filter.clear", kind="link")
         self.clear_button.clicked.connect(self.cleared)
-        row_of(self.shown, self._chips, stretch(), self.clear_button, into=self, space=2, margins=(2, 0, 1, 1))
+        row_of(self.shown, self._chips, self.clear_button, into=self, space=2, margins=(2, 0, 1, 1))
         self.hide()
 
     @property
@@ -174,3 +176,89 @@ class FilterBar(QWidget):
     def _drop(self, part: str, _on: bool = False) -> None:
         self.button.setFocus(Qt.FocusReason.OtherFocusReason)
         self.set_filters(replace(self._filters, **{part: getattr(NO_FILTERS, part)}))
+
+
+class TallyChip(QToolButton):
+    """A count on a soft ground; chosen, it has a frame, and only what it counts is shown."""
+
+    def __init__(self, name: str, role: Role, tip: str) -> None:
+        super().__init__()
+        self._role: Role = role
+        named(self, name, tip=tip)
+        self.setCheckable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        current_look().changed.connect(self.update)
+
+    def say(self, text: str) -> None:
+        """Show another count."""
+        if text != self.text():
+            self.setText(text)
+            self.setAccessibleName(text)
+            self.updateGeometry()
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """Room for the words and the ground around them."""
+        metrics = self.fontMetrics()
+        return QSize(metrics.horizontalAdvance(self.text()) + 20, metrics.height() + 6)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """A count is never cut."""
+        return self.sizeHint()
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """Paint the ground, the frame of what is chosen or has the keys, and the words."""
+        del event
+        palette = current_look().palette
+        pair = role_pair(palette, self._role)
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        is_framed = self.isChecked() or self.underMouse()
+        painter.setPen(QColor(palette.focus) if self.hasFocus() else QColor(pair.fg if is_framed else pair.soft))
+        painter.setBrush(QColor(pair.soft))
+        half = (self.height() - 1) / 2
+        painter.drawRoundedRect(self.rect().toRectF().adjusted(0.5, 0.5, -0.5, -0.5), half, half)
+        font = self.font()
+        font.setUnderline(self.isChecked())
+        painter.setFont(font)
+        painter.setPen(QColor(pair.fg))
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.text())
+
+
+class TallyBar(QWidget):
+    """The counts of an agent: *Can do 19*, *Asks before 3*, *Cannot 46*, and the ticks that have no effect."""
+
+    fix_requested = Signal()
+    """The ticks without effect were asked for: they are shown, and the first one is to be the current row."""
+
+    def __init__(self, filters: FilterBar, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._filters = filters
+        chips: tuple[tuple[State, str, Role, str], ...] = (
+            (State.ON, "can", "allow", tr("Operations that are on. Click: only these")),
+            (State.ASKS, "asks", "ask", tr("Operations that ask a person before each call. Click: only these")),
+            (State.OFF, "cannot", "neutral", tr("Operations that the model does not see. Click: only these")),
+            (State.OVERRULED, "idle", "ask", tr("Ticked, and another layer says off. Click: only these")),
+        )  # fmt: skip
+        self.chips = {state: TallyChip(f"agents.tally.{name}", role, tip) for state, name, role, tip in chips}
+        for state, chip in self.chips.items():
+            chip.clicked.connect(partial(self._choose, state))
+        filters.filters_changed.connect(self._show_chosen)
+        row_of(*self.chips.values(), stretch(), into=self, space=2, margins=(2, 1, 1, 0))
+
+    def show_tally(self, tally: Tally) -> None:
+        """Show the counts of an agent."""
+        self.chips[State.ON].say(tr("Can do {count:,}", count=tally.can))
+        self.chips[State.ASKS].say(tr("Asks before {count:,}", count=tally.asks))
+        self.chips[State.OFF].say(tr("Cannot {count:,}", count=tally.cannot))
+        idle = counted(tally.idle, "tick has no effect", "ticks have no effect")
+        self.chips[State.OVERRULED].say(tr("{ticks} · Fix", ticks=idle))
+        self.chips[State.OVERRULED].setVisible(tally.idle > 0 or self.chips[State.OVERRULED].isChecked())
+
+    def _choose(self, state: State, on: bool) -> None:
+        self._filters.set_filters(replace(self._filters.filters, states=frozenset({state} if on else ())))
+        if on and state is State.OVERRULED:
+            self.fix_requested.emit()
+
+    def _show_chosen(self, filters: Filters) -> None:
+        for state, chip in self.chips.items():
+            chip.setChecked(filters.states == frozenset({state}))

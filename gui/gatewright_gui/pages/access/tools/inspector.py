@@ -83,7 +83,7 @@ class Inspector(QWidget):
     def _connect(self) -> None:
         context = self._context
         self.tabs.current_changed.connect(self._show_tab)
-        self.why.grant_requested.connect(self._ask_grant)
+        self.why.grant_requested.connect(self.ask_grant)
         self.why.part_requested.connect(self.show_part)
         context.document.closed.connect(self._let_go)
         context.document.opened.connect(self._all_stale)
@@ -220,7 +220,8 @@ class Inspector(QWidget):
         of_name = [facts for facts in document.catalog if facts.name == tool]
         return pick_tools(of_name, agent.tools).get(tool) if agent is not None and tool is not None else None
 
-    def _ask_grant(self, kind: CapabilityKind) -> None:
+    def ask_grant(self, kind: CapabilityKind) -> None:
+        """Open the form of a grant."""
         self.show_part("agent")
         self.agent.grant(kind)
 

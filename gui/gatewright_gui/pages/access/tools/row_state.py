@@ -1,21 +1,24 @@
-"""The state of a row of the tree, worked out of rights: what its box shows, its verdict, and the words for it."""
+"""The state of a row of the tree, worked out of rights: its box, its switch, its verdict, and the words for it."""
 
 from enum import StrEnum
 
 from gatewright.workspace.api import (
+    Agent,
+    CapabilityKind,
+    Effect,
     Layer,
     OperationFacts,
     OperationRight,
     Reason,
-    RightWord,
     ToolRight,
     Verdict,
+    kind_of,
     strictest,
 )
-from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.value_words import value_words
-from gatewright_gui.session.verdict import right_words
+from gatewright_gui.session.verbs.capabilities import ACCESS_WORDS
 
 
 class RowState(StrEnum):
@@ -34,6 +37,41 @@ class Asking(StrEnum):
     YES = "yes"
     SOME = "some"
     LOCKED = "locked"
+
+
+class Switch(StrEnum):
+    """The lit half of the switch beside a ticked box. `LOCKED`: asks first, and *On* is closed by another layer than
+    `approvals`; `MIXED`: the operations of a tool differ.
+    """
+
+    ON = "on"
+    ASK = "ask"
+    LOCKED = "locked"
+    MIXED = "mixed"
+
+
+_SWITCHES = {
+    Asking.NO: Switch.ON,
+    Asking.SOME: Switch.ON,
+    Asking.YES: Switch.ASK,
+    Asking.LOCKED: Switch.LOCKED,
+}
+
+
+def switch_of(tool: ToolRight, operation: OperationRight | None) -> Switch | None:
+    """The switch of a row; None where nothing is ticked. Without effect it is what it would be with effect."""
+    rows = (operation,) if operation is not None else tool.operations
+    ticked = [row for row in rows if row.ticked]
+    found = {_switch(row) for row in [row for row in ticked if not row.is_hidden] or ticked}
+    if len(found) > 1:
+        return Switch.MIXED
+    return found.pop() if found else None
+
+
+def _switch(row: OperationRight) -> Switch:
+    if not row.is_hidden:
+        return _SWITCHES[operation_asking(row)]
+    return Switch.ASK if any(reason.verdict is Verdict.ASK for reason in row.reasons) else Switch.ON
 
 
 def operation_state(right: OperationRight) -> RowState:
@@ -144,48 +182,133 @@ def facts_of(tool: ToolRight, operation: OperationRight) -> OperationFacts:
     return next(op for op in tool.facts.operations if op.name == operation.operation)
 
 
-def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
-    """The word of the right, or mixed; where the box is ticked and a layer turns it off, which one.
+def fact_words(tool: ToolRight, operation: OperationRight | None, share: Share | None = None) -> str:
+    """What narrows the calls of a row that is on: `11 of 12 files`, `up to 100`; empty where nothing does."""
+    row = operation or tool.operations[0]
+    if not row.ticked or row.is_hidden:
+        return ""
+    op = facts_of(tool, row)
+    parts: list[str] = []
+    if row.by_path or row.by_block:
+        counts = share_words(share, row.verdict) if share is not None else ""
+        parts.append(counts or _goes_by(op, row))
+    if row.by_value:
+        parts.append(value_words(op, row).short or tr("depends on the values"))
+    if row.by_text and not parts:
+        parts.append(tr("may name files"))
+    return ", ".join(parts)
 
-    What goes by values says which, where that is short: `up to 100`.
+
+def _goes_by(op: OperationFacts, row: OperationRight) -> str:
+    if not row.by_path:
+        return tr("depends on the block")
+    return tr("files in {folders}", folders=", ".join(sorted(op.roots))) if op.roots else tr("depends on the file")
+
+
+def share_words(share: Share, verdict: Verdict) -> str:
+    """How many files a row with this verdict may touch: `11 of 12 files`, and one that asks `2 files, 10 never`.
+
+    Empty where the count says nothing: where calls may reach files that nobody counts, and none of the counted ones.
     """
-    if operation is None:
-        rows = zip(tool.facts.operations, tool.operations, strict=True)
-        shown = {_verdict_word(op, row) for op, row in rows if not row.is_hidden}
-        if shown:
-            return shown.pop() if len(shown) == 1 else "mixed"
-    if state_of(tool, operation) is RowState.OVERRULED:
-        reasons = [r for r in reasons_of(tool, operation) if r.verdict is Verdict.DENY]
-        return tr("no effect: {layer}", layer=tr(_SHORT[reasons[0].layer])) if reasons else tr("off")
-    return _verdict_word(facts_of(tool, operation), operation) if operation else tr("off")
+    if not share.tells:
+        return tr("no file yet") if not share.files and not share.elsewhere else ""
+    if share.blocks == share.files:
+        name = counted(share.files, "block", "blocks")
+    elif share.blocks:
+        name = counted(share.files, "file or block", "files and blocks")
+    elif share.elsewhere:
+        name = counted(share.files, "known file", "known files")
+    else:
+        name = counted(share.files, "file", "files")
+    if share.is_partial:
+        name = tr("the first {files}", files=name)
+    reached = share.allow if verdict is Verdict.ALLOW else share.ask
+    if reached == share.files:
+        return tr("all of {files}", files=name)
+    if verdict is Verdict.ALLOW and share.ask:
+        asks = tr("{count:,} after asking", count=share.ask)
+        return tr("{count:,} of {files}, {more}", count=share.allow, files=name, more=asks)
+    if verdict is Verdict.ASK and reached and not share.is_partial and not share.blocks:
+        return tr("{files}, {count:,} never", files=counted(reached, "file", "files"), count=share.deny)
+    if not reached:
+        return tr("none of {files}", files=name)
+    return tr("{count:,} of {files}", count=reached, files=name)
 
 
-def _verdict_word(op: OperationFacts, row: OperationRight) -> str:
-    short = value_words(op, row).short if row.word is RightWord.BY_VALUE else ""
-    return short or right_words(row.word)
-
-
-_SHORT = {
-    Layer.TOOLS: mark("tools"),
-    Layer.RULE: mark("rule"),
-    Layer.APPROVALS: mark("approvals"),
-    Layer.SOURCE: mark("source"),
-    Layer.CAPABILITY: mark("no grant"),
-    Layer.POLICY: mark("policy"),
+_STOPS = {
+    "no-source": mark("needs a source"),
+    "no-level-permits": mark("no level of its sources permits it"),
+    "source-operation-not-allowed": mark("a source turns it off"),
+    "capability-unjudgeable": mark("needs a grant without bounds"),
+    "tool-held": mark("waits to be accepted"),
+    "places-not-accepted": mark("its places wait to be accepted"),
+    "no-endpoint": mark("needs an endpoint"),
+    "policy-default": mark("the default of the policy denies it"),
 }
-"""A layer that turns something off, in a column."""
+_STOPPED_BY = {
+    Layer.TOOLS: mark("the list of tools turns it off"),
+    Layer.RULE: mark("a tool rule turns it off"),
+    Layer.APPROVALS: mark("an approval denies it"),
+    Layer.SOURCE: mark("a source turns it off"),
+    Layer.CAPABILITY: mark("needs a grant"),
+    Layer.POLICY: mark("a policy rule denies it"),
+}
+
+
+def stop_of(tool: ToolRight, operation: OperationRight | None) -> Reason | None:
+    """The reason for which a ticked row has no effect; None for any other row."""
+    if state_of(tool, operation) is not RowState.OVERRULED:
+        return None
+    return next((one for one in reasons_of(tool, operation) if one.verdict is Verdict.DENY), None)
+
+
+def no_effect_words(agent: Agent, tool: ToolRight, operation: OperationRight | None) -> str:
+    """What a ticked row lacks, or who turns it off: `no effect: needs write access`; empty for any other row."""
+    reason = stop_of(tool, operation)
+    if reason is None:
+        return ""
+    if reason.code == "capability-not-granted" and (lacks := lacking(agent, tool, operation)):
+        why = tr("needs {what}", what=tr(" and ").join(tr(ACCESS_WORDS[kind]) for kind in lacks))
+    elif reason.layer is Layer.POLICY and reason.rule_id:
+        why = tr("policy rule {name} denies it", name=reason.rule_id)
+    else:
+        why = tr(_STOPS.get(reason.code) or _STOPPED_BY[reason.layer])
+    return tr("no effect: {why}", why=why)
+
+
+def lacking(agent: Agent, tool: ToolRight, operation: OperationRight | None = None) -> tuple[CapabilityKind, ...]:
+    """The kinds of grants that a ticked operation of a row needs and the agent does not have."""
+    held = {kind_of(one) for one in agent.capabilities if one.scope != ()}
+    needed = {facts.name: facts.capabilities for facts in tool.facts.operations}
+    rows = (operation,) if operation is not None else tool.operations
+    lacks = {kind for row in rows if row.ticked for kind in needed.get(row.operation, ()) if kind not in held}
+    return tuple(kind for kind in CapabilityKind if kind in lacks)
+
+
+EFFECT_WORDS = {Effect.DELETE: mark("deletes"), Effect.SEND: mark("sends out"), Effect.RUN: mark("runs commands")}
+"""The effects that a mark warns of."""
+
+
+def danger_of(tool: ToolRight, operation: OperationRight | None) -> Effect | None:
+    """The effect that a mark before the name warns of; None on the row of a tool with operations, and for the rest."""
+    if operation is None and tool.facts.has_operations:
+        return None
+    effect = (facts_of(tool, operation) if operation is not None else tool.facts.operations[0]).effect
+    return effect if effect in EFFECT_WORDS else None
+
+
 TIER_WORDS = {"read_only": mark("read only"), "side_effecting": mark("side effects"), "privileged": mark("privileged")}
 STATE_WORDS = {
     RowState.ON: mark("on"),
     RowState.OFF: mark("off"),
     RowState.MIXED: mark("mixed"),
-    RowState.OVERRULED: mark("overruled"),
+    RowState.OVERRULED: mark("no effect"),
 }
 ASK_TIPS = {
     Asking.NO: mark("does not ask first"),
     Asking.YES: mark("asks first"),
     Asking.SOME: mark("some of its calls ask first"),
-    Asking.LOCKED: mark("asks first, by another layer than this switch"),
+    Asking.LOCKED: mark("asks first, and this switch cannot change that"),
 }
 
 
@@ -212,7 +335,8 @@ def looks_alike(one: ToolRight, other: ToolRight) -> bool:
             a.ticked == b.ticked
             and a.verdict is b.verdict
             and a.word is b.word
-            and (a.depends, a.by_text) == (b.depends, b.by_text)
+            and (a.by_path, a.by_block, a.by_value, a.by_text) == (b.by_path, b.by_block, b.by_value, b.by_text)
+            and a.limits == b.limits
             and [r.layer for r in a.reasons] == [r.layer for r in b.reasons]
         )
         for a, b in zip(one.operations, other.operations, strict=True)

@@ -1,4 +1,4 @@
-"""The sources of an agent in one line; what to do next where its model sees nothing yet, or what has no room."""
+"""The sources of an agent in one line; the next step where its model sees nothing yet."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -80,8 +80,6 @@ class SourceBar(QWidget):
         self.button.setMenu(self.menu)
         self._icon = IconLabel("info", "accent", size=current_look().tokens.small_icon_size)
         self._words = named(ElidedLabel(), "agents.hint")
-        self._advice: Advice | None = None
-        self._left_out: tuple[str, ...] = ()
         parts = (named(Label(tr("Sources")), kind="muted"), self.button, Gap(2), self._icon, stretch(self._words))
         row_of(*parts, into=self, space=1, margins=(2, 0, 2, 1))
         self.show_agent(self._policy, None, None)
@@ -97,30 +95,8 @@ class SourceBar(QWidget):
         warns = advice is not None and advice.tone == "warning"
         tie_icon(self.button, "folder-tree", "ask" if warns else "muted")
         self._icon.set_icon("triangle-alert" if warns else "info", "ask" if warns else "accent")
-        self._advice = advice
-        self._say()
-
-    def say_left_out(self, columns: tuple[str, ...]) -> None:
-        """Name the columns that the tree has no room for, where no advice stands in their place."""
-        self._left_out = columns
-        self._say()
-
-    def _say(self) -> None:
-        self._icon.setVisible(self._advice is not None)
-        if self._advice is not None:
-            self._words.set_text(tr(self._advice.text))
-        elif self._left_out:
-            columns = ", ".join(self._left_out)
-            self._words.set_text(
-                tr("No room for {columns}: point at a name", columns=columns),
-                tr(
-                    "The window is too narrow for the columns {columns}; the tip of a name has them. Hiding the "
-                    "preview makes room.",
-                    columns=columns,
-                ),
-            )
-        else:
-            self._words.set_text("")
+        self._icon.setVisible(advice is not None)
+        self._words.set_text(tr(advice.text) if advice is not None else "")
 
     def _fill(self) -> None:
         self.menu.clear()

@@ -1,50 +1,45 @@
-"""Draws the cells of the tree: box and name, verdict, the ask-first switch, quiet words. It decides nothing."""
+"""The painting of the rows of the tree: box, switch, name, description, the fact at the right. It decides nothing."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 
-from PySide6.QtCore import (
-    QAbstractItemModel,
-    QEvent,
-    QPoint,
-    QRect,
-    QSize,
-    Qt,
-    Signal,
-)
-from PySide6.QtGui import QColor, QCursor, QFont, QFontMetrics, QMouseEvent, QPainter
-from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem, QTreeView
+from PySide6.QtCore import QAbstractItemModel, QEvent, QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QCursor, QFont, QFontMetrics, QHelpEvent, QMouseEvent, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem, QToolTip, QTreeView
 
-from gatewright.workspace.api import Verdict
-from gatewright_gui.pages.access.tools.row_state import Asking, RowState
-from gatewright_gui.pages.access.tools.share_counter import paint_share
+from gatewright.workspace.api import Effect
+from gatewright_gui.pages.access.tools.row_state import RowState, Switch
+from gatewright_gui.pages.access.tools.tool_group import MORE
 from gatewright_gui.pages.access.tools.tool_tree import (
-    ASKING,
-    COUNT,
+    DANGER,
     DESCRIPTION,
     GROUP,
+    IDLE,
     IS_TOOL,
     MARK,
+    MEND,
     NOTED,
     SHARE,
     STATE,
-    VERDICT,
+    SWITCH,
+    SWITCH_TIP,
     Column,
+    Mend,
 )
-from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.look import CheckState, Role, current_look
-from gatewright_gui.qt.plaintext import LEFT, line_text
+from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.look import CheckState, Role, current_look, role_colour
+from gatewright_gui.qt.plaintext import LEFT, line_text, tip_text
 from gatewright_gui.qt.table_model import Index
-from gatewright_gui.qt.widget.chip import VERDICT_ICONS, chip_width, paint_chip
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
-from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.tool_groups import ToolGroup
 
 BOX = 16
-MARK_SIZE = 14
-_GAP = 6
-_BAR_WIDTH, _BAR_HEIGHT = 28, 6
-_WIDE, _LONGEST_NAMES = 400, 260
-"""From this width of the column on descriptions stand below each other, at most so far to the right."""
+ICON = 14
+_GAP, _PAD = 6, 7
+_WIDE, _NAMES = 330, 96
+"""From this width of the column on descriptions stand below each other, behind so much room for names."""
+_DEEPEST = 36
+"""Pixels by which the rows of operations are indented."""
 _LEAST_DESCRIPTION = 60
 _LONGEST_TEXT = 4_000
 """Characters of a description in which the words of a search are looked for."""
@@ -59,21 +54,31 @@ _MARKS: dict[str, tuple[str, Role]] = {
     "free": ("pencil", "ask"),
     "open": ("terminal", "ask"),
 }
-_ASKS: dict[Asking, tuple[str, Role]] = {
-    Asking.NO: ("hand", "disabled"),
-    Asking.YES: ("hand", "ask"),
-    Asking.SOME: ("hand", "ask"),
-    Asking.LOCKED: ("lock", "ask"),
-}
+DANGERS = {Effect.DELETE: "trash", Effect.SEND: "send", Effect.RUN: "terminal"}
+"""The icons before the names of what deletes, sends out and runs commands."""
+ON_WORD, ASK_WORD = mark("On"), mark("Ask first")
+_MENDS = {Mend.GRANT: mark("Grant…"), Mend.SOURCE: mark("Sources…"), Mend.RULE: mark("Show rule")}
+
+
+class Part(StrEnum):
+    """What a click in a row acts on: the box, a half of the switch, the way out, the files behind the fact."""
+
+    BOX = "box"
+    ON = "on"
+    ASK = "ask"
+    MEND = "mend"
+    FILES = "files"
 
 
 class ToolDelegate(Delegate):
-    """Asks for a tick through the model, and for asking first through a signal."""
+    """Asks for a tick through the model, and for the rest through signals."""
 
-    ask_toggled = Signal(object)
-    """The index whose switch was clicked."""
+    switched = Signal(object, bool)
+    """The index of a row, and whether it is to ask first: a half of its switch was clicked."""
+    mend_requested = Signal(object)
+    """The index of a row without effect whose button was clicked."""
     files_requested = Signal(object)
-    """The index whose verdict goes by the path and was clicked."""
+    """The index of a row whose calls depend on the file, and whose fact was clicked."""
     searched: tuple[str, ...] = ()
     """The words that are searched for, in small letters: they are marked where they stand."""
 
@@ -83,68 +88,117 @@ class ToolDelegate(Delegate):
         return QSize(size.width(), current_look().tokens.row_height)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Ground, then what the column holds."""
+        """Paint the ground, then the content of the column."""
         paint_ground(painter, option)
         rect: QRect = getattr(option, "rect")  # noqa: B009
         painter.save()
-        match index.column():
-            case Column.VERDICT | Column.ASK if index.data(GROUP) is not None:
-                pass
-            case Column.NAME:
-                self._paint_name(painter, rect, option, index)
-            case Column.VERDICT:
-                self._paint_verdict(painter, rect, index)
-            case Column.ASK:
-                self._paint_ask(painter, rect, option, index)
-            case Column.TOKENS:
-                painter.setPen(QColor(current_look().palette.muted))
-                right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-                painter.drawText(rect.adjusted(2, 0, -6, 0), right, str(index.data() or ""))
-            case _:
-                painter.setPen(QColor(current_look().palette.muted))
-                _words(painter, rect.adjusted(6, 0, -4, 0), str(index.data() or ""))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if index.column() == Column.NAME:
+            self._paint_name(painter, rect, option, index)
+        else:
+            self._paint_fact(painter, rect, option, index)
         painter.restore()
 
     def _paint_name(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index) -> None:
-        """Box, name, mark, how much is on; behind the name what it is, where there is room for it."""
+        """Paint box, switch, marks and name; behind the name what it is, where there is room for it."""
         look, state, group = current_look(), RowState(index.data(STATE)), index.data(GROUP)
-        box = box_rect(rect)
-        look.check_icon(_BOXES[state], hovered=_is_over(option, box)).paint(painter, box)
-        left = box.right() + 1 + _GAP
-        room = rect.right() - left - 4 - _paint_count(painter, rect, str(index.data(COUNT) or ""))
-        if index.data(MARK):
-            at = left + room - MARK_SIZE
-            look.icon(*_MARKS.get(str(index.data(MARK)), _GUESSED)).paint(
-                painter, QRect(at, rect.top() + (rect.height() - MARK_SIZE) // 2, MARK_SIZE, MARK_SIZE)
-            )
-            room -= MARK_SIZE + 4
+        if isinstance(group, ToolGroup):
+            self._paint_group(painter, rect, option, index, group)
+            return
+        self._paint_box(painter, rect, option, state)
+        if (switch := index.data(SWITCH)) is not None:
+            self._paint_switch(painter, rect, option, Switch(switch), is_idle=state is RowState.OVERRULED)
+        is_quiet = state in {RowState.OFF, RowState.OVERRULED}
+        left = name_left(rect)
+        place = QRect(left - ICON - 3, rect.top() + (rect.height() - ICON) // 2, ICON, ICON)
+        if danger := index.data(DANGER):
+            look.icon(DANGERS[Effect(danger)], "muted" if is_quiet else "deny").paint(painter, place)
+        elif kind := index.data(MARK):
+            look.icon(*_MARKS.get(str(kind), _GUESSED)).paint(painter, place)
         font = QFont(getattr(option, "font"))  # noqa: B009
-        if index.data(IS_TOOL) or group is not None:
+        if index.data(IS_TOOL):
             font.setWeight(QFont.Weight.DemiBold)
         painter.setFont(font)
-        is_quiet = group is None and state in {RowState.OFF, RowState.OVERRULED}
         painter.setPen(QColor(look.palette.muted if is_quiet else look.palette.text))
-        place, middle = QRect(left, rect.top(), room, rect.height()), Qt.TextElideMode.ElideMiddle
-        wide = self._marked(painter, place, str(index.data()), middle)
-        if not isinstance(group, ToolGroup):
-            self._paint_description(painter, rect, left + wide, left + room, str(index.data(DESCRIPTION) or ""))
-            return
+        place = QRect(left, rect.top(), rect.right() - left - 4, rect.height())
+        wide = self._marked(painter, place, str(index.data()), Qt.TextElideMode.ElideMiddle)
+        about = str(index.data(DESCRIPTION) or "")
+        painter.setPen(role_colour("muted"))
+        if index.data(IDLE):
+            painter.setPen(role_colour("ask"))
+            about = str(index.sibling(index.row(), Column.FACT).data() or "")
+            about = f"{about[:1].upper()}{about[1:]}"
+        self._paint_description(painter, rect, left + wide, about)
+
+    def _paint_group(
+        self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index, group: ToolGroup
+    ) -> None:
+        look, left = current_look(), rect.left() + 3
+        if group.origin != MORE:
+            self._paint_box(painter, rect, option, RowState(index.data(STATE)))
+            left += BOX + _GAP
+        font = QFont(getattr(option, "font"))  # noqa: B009
+        font.setWeight(QFont.Weight.DemiBold if group.origin != MORE else QFont.Weight.Normal)
+        painter.setFont(font)
+        painter.setPen(role_colour("text" if group.origin != MORE else "muted"))
+        place = QRect(left, rect.top(), rect.right() - left - 4, rect.height())
+        wide = self._marked(painter, place, str(index.data()), Qt.TextElideMode.ElideMiddle)
         painter.setFont(look.small_font)
         place.setLeft(left + wide + 2 * _GAP)
         if painter.fontMetrics().horizontalAdvance(group.kind) <= place.width():
-            painter.setPen(QColor(look.palette.muted))
+            painter.setPen(role_colour("muted"))
             _words(painter, place, group.kind)
 
-    def _paint_description(self, painter: QPainter, rect: QRect, name_end: int, end: int, text: str) -> None:
-        """A line of it behind the name; below each other where the column is wide."""
+    def _paint_box(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, state: RowState) -> None:
+        box = box_rect(rect)
+        current_look().check_icon(_BOXES[state], hovered=_is_over(option, box)).paint(painter, box)
+
+    def _paint_switch(
+        self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, switch: Switch, *, is_idle: bool
+    ) -> None:
+        """Paint both halves on one ground; the lit one in its colour, a closed one with a lock, all pale if idle."""
+        look, whole = current_look(), switch_rect(rect)
+        palette = look.palette
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(palette.neutral.soft))
+        painter.drawRoundedRect(whole, look.tokens.radius, look.tokens.radius)
+        painter.setFont(look.small_font)
+        asks = switch in {Switch.ASK, Switch.LOCKED}
+        for half, word, is_lit, pair in (
+            (on_rect(rect), ON_WORD, switch is Switch.ON, palette.verdict.allow),
+            (ask_rect(rect), ASK_WORD, asks, palette.verdict.ask),
+        ):
+            is_closed = word == ON_WORD and switch is Switch.LOCKED
+            colour = palette.muted
+            if is_lit:
+                colour = palette.muted if is_idle else pair.fg
+                painter.setPen(QColor(palette.border_strong if is_idle else pair.fg))
+                painter.setBrush(QColor(palette.surface if is_idle else pair.soft))
+                edge = half.toRectF().adjusted(0.5, 0.5, -0.5, -0.5)
+                painter.drawRoundedRect(edge, look.tokens.radius, look.tokens.radius)
+            elif not is_closed and _is_over(option, half):
+                colour = palette.text
+                painter.setPen(QColor(palette.border_strong))
+                painter.setBrush(QColor(palette.hover))
+                edge = half.toRectF().adjusted(0.5, 0.5, -0.5, -0.5)
+                painter.drawRoundedRect(edge, look.tokens.radius, look.tokens.radius)
+            if is_closed:
+                lock = QRect(0, 0, ICON - 2, ICON - 2)
+                lock.moveCenter(half.center())
+                look.icon("lock", "muted").paint(painter, lock)
+            else:
+                painter.setPen(QColor(colour))
+                painter.drawText(half, Qt.AlignmentFlag.AlignCenter, tr(word))
+
+    def _paint_description(self, painter: QPainter, rect: QRect, name_end: int, text: str) -> None:
+        """Paint a line of it behind the name; below each other where the column is wide."""
         column = self.parent()
         wide = column.columnWidth(Column.NAME) if isinstance(column, QTreeView) else rect.width()
-        aligned = rect.right() - wide + min(wide * 2 // 5, _LONGEST_NAMES) if wide >= _WIDE else 0
-        start = max(name_end + 2 * _GAP, aligned)
+        aligned = rect.right() - wide + _DEEPEST + name_left(QRect()) + _NAMES if wide >= _WIDE else 0
+        start, end = max(name_end + 2 * _GAP, aligned), rect.right() - 4
         if end - start < _LEAST_DESCRIPTION:
             return
         painter.setFont(current_look().small_font)
-        painter.setPen(QColor(current_look().palette.muted))
         place = QRect(start, rect.top(), end - start, rect.height())
         self._marked(painter, place, _telling_part(painter.fontMetrics(), text, place.width(), self.searched))
 
@@ -167,112 +221,134 @@ class ToolDelegate(Delegate):
         painter.drawText(place, LEFT, shown)
         return metrics.horizontalAdvance(shown)
 
-    def _paint_verdict(self, painter: QPainter, rect: QRect, index: Index) -> None:
-        text = str(index.data())
-        painter.setFont(current_look().small_font)
-        if RowState(index.data(STATE)) is RowState.OFF:
-            painter.setPen(QColor(current_look().palette.muted))
-            _words(painter, rect.adjusted(6, 0, -4, 0), text)
+    def _paint_fact(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index) -> None:
+        """Paint the fact at the right, as a link where it leads to files; without effect the way out."""
+        look = current_look()
+        painter.setFont(look.small_font)
+        if index.data(IDLE):
+            self._paint_mend(painter, rect, option, index)
             return
-        verdict = Verdict(index.data(VERDICT)).value
-        icon, role = VERDICT_ICONS[verdict], verdict
-        share = index.data(SHARE)
-        if index.data(NOTED) is not None:
-            icon, role, share = "eye", "ask", None
-        elif RowState(index.data(STATE)) is RowState.OVERRULED:
-            icon, role = "triangle-alert", "ask"
-        elif text == tr("mixed"):
-            icon, role = "circle-dot", "muted"
-        elif icon == "circle-check" and text != tr("allow"):
-            icon, role = ("hand", "ask") if Asking(index.data(ASKING)) is Asking.SOME else ("list-filter", "allow")
-        place = chip_rect(rect, painter.fontMetrics(), text, with_bar=share is not None)
-        paint_chip(painter, place, text, icon, role)
-        if isinstance(share, Share):
-            top = place.top() + (place.height() - _BAR_HEIGHT) // 2
-            bar = QRect(place.right() - _BAR_WIDTH - _GAP + 1, top, _BAR_WIDTH, _BAR_HEIGHT)
-            paint_share(painter, bar, share)
-
-    def _paint_ask(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index) -> None:
-        if str(index.data(VERDICT)) == "deny":
-            return
-        look, asking = current_look(), Asking(index.data(ASKING))
-        icon, role = _ASKS[asking]
-        square = ask_rect(rect)
-        hovered = _is_over(option, square)
         state: QStyle.StateFlag = getattr(option, "state")  # noqa: B009
-        stands_out = hovered or bool(state & QStyle.StateFlag.State_Selected)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QColor(look.palette.border_strong if stands_out else look.palette.border))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        if asking in {Asking.YES, Asking.LOCKED}:
-            painter.setPen(QColor(look.palette.verdict.ask.fg) if asking is Asking.YES else Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(look.palette.verdict.ask.soft))
-        painter.drawRoundedRect(square.adjusted(0, 0, -1, -1), 3, 3)
-        if asking is Asking.NO:
-            role = "text" if stands_out else "muted"
-        look.icon(icon, role).paint(painter, square.adjusted(3, 3, -3, -3))
+        stands_out = bool(state & (QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver))
+        role: Role = "accent" if stands_out and index.data(SHARE) is not None else "muted"
+        right = rect.right() - 8
+        if index.data(NOTED) is not None:
+            role = "ask"
+        text = line_text(painter.fontMetrics(), str(index.data() or ""), rect.width() - 12)
+        painter.setPen(role_colour(role))
+        place = QRect(rect.left(), rect.top(), right - rect.left(), rect.height())
+        painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text)
+
+    def _paint_mend(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index) -> None:
+        place = mend_rect(rect, index)
+        if place.isNull():
+            return
+        look = current_look()
+        painter.setPen(QColor(look.palette.border_strong))
+        painter.setBrush(QColor(look.palette.hover if _is_over(option, place) else look.palette.surface))
+        edge = place.toRectF().adjusted(0.5, 0.5, -0.5, -0.5)
+        painter.drawRoundedRect(edge, look.tokens.radius, look.tokens.radius)
+        painter.setPen(role_colour("text"))
+        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, mend_words(index))
+
+    # clicks
+
+    def part_at(self, cell: QRect, index: Index, at: QPoint) -> Part | None:
+        """The part at a point of a cell; a few pixels beside a box count."""
+        if index.column() == Column.FACT:
+            if mend_rect(cell, index).contains(at):
+                return Part.MEND
+            return Part.FILES if index.data(SHARE) is not None and not index.data(IDLE) else None
+        group = index.data(GROUP)
+        if box_rect(cell).adjusted(-3, -5, 3, 5).contains(at):
+            return Part.BOX if group is None or group.origin != MORE else None
+        if group is not None or index.data(SWITCH) is None:
+            return None
+        halves = ((on_rect(cell), Part.ON), (ask_rect(cell), Part.ASK))
+        return next((part for half, part in halves if half.adjusted(0, -3, 0, 3).contains(at)), None)
 
     def editorEvent(  # noqa: N802
         self, event: QEvent, model: QAbstractItemModel, option: QStyleOptionViewItem, index: Index
     ) -> bool:
-        """A click on the box ticks, a click on the switch asks first; nothing else here."""
+        """Act on the part that was clicked; on the files behind a fact, which is chosen as any row is, at the end."""
         if not isinstance(event, QMouseEvent) or event.button() != Qt.MouseButton.LeftButton:
             return False
         rect: QRect = getattr(option, "rect")  # noqa: B009
-        hit = hit_of(rect, Column(index.column()), event.position().toPoint())
-        if index.column() == Column.VERDICT and event.type() == QEvent.Type.MouseButtonRelease and index.data(SHARE):
-            self.files_requested.emit(index)
-        if index.column() == Column.ASK and index.data(GROUP) is not None:
-            return False
-        if hit and event.type() == QEvent.Type.MouseButtonRelease:
-            self._act(model, index)
-        return hit
+        part = self.part_at(rect, index, event.position().toPoint())
+        if part is not None and event.type() == QEvent.Type.MouseButtonRelease:
+            self._act(model, index, part)
+        return part is not None and part is not Part.FILES
 
-    def _act(self, model: QAbstractItemModel, index: Index) -> None:
-        if index.column() == Column.ASK:
-            self.ask_toggled.emit(index)
-            return
-        checked = Qt.CheckState(index.data(Qt.ItemDataRole.CheckStateRole)) == Qt.CheckState.Checked
-        wanted = Qt.CheckState.Unchecked if checked else Qt.CheckState.Checked
-        model.setData(index, wanted, Qt.ItemDataRole.CheckStateRole)
+    def _act(self, model: QAbstractItemModel, index: Index, part: Part) -> None:
+        match part:
+            case Part.BOX:
+                checked = Qt.CheckState(index.data(Qt.ItemDataRole.CheckStateRole)) == Qt.CheckState.Checked
+                wanted = Qt.CheckState.Unchecked if checked else Qt.CheckState.Checked
+                model.setData(index, wanted, Qt.ItemDataRole.CheckStateRole)
+            case Part.ON | Part.ASK:
+                self.switched.emit(index, part is Part.ASK)
+            case Part.MEND:
+                self.mend_requested.emit(index)
+            case Part.FILES:
+                self.files_requested.emit(index)
+
+    def helpEvent(  # noqa: N802
+        self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: Index
+    ) -> bool:
+        """Show what a switch says, or the tip of the cell."""
+        is_tip = event.type() == QEvent.Type.ToolTip
+        if is_tip and self.part_at(view.visualRect(index), index, event.pos()) in {Part.ON, Part.ASK}:
+            place = switch_rect(view.visualRect(index))
+            QToolTip.showText(event.globalPos(), tip_text(str(index.data(SWITCH_TIP))), view.viewport(), place)
+            return True
+        return super().helpEvent(event, view, option, index)
 
 
 def box_rect(cell: QRect) -> QRect:
-    """Where the box of a name cell is."""
+    """The place of the box of a name cell."""
     return QRect(cell.left() + 3, cell.top() + (cell.height() - BOX) // 2, BOX, BOX)
 
 
+def switch_rect(cell: QRect) -> QRect:
+    """The place of the switch of a name cell."""
+    return on_rect(cell).united(ask_rect(cell))
+
+
+def on_rect(cell: QRect) -> QRect:
+    """The half *On* of the switch."""
+    return _half(cell, cell.left() + 3 + BOX + _GAP, ON_WORD)
+
+
 def ask_rect(cell: QRect) -> QRect:
-    """Where the switch of an ask cell is."""
-    side = 20
-    return QRect(cell.left() + 6, cell.top() + (cell.height() - side) // 2, side, side)
+    """The half *Ask first* of the switch."""
+    return _half(cell, on_rect(cell).right() + 1, ASK_WORD)
 
 
-def chip_rect(cell: QRect, metrics: QFontMetrics, text: str, *, with_bar: bool) -> QRect:
-    """Where the chip of a verdict is, with the bar behind its words."""
-    wide = chip_width(metrics.horizontalAdvance(text), with_icon=True) + with_bar * (_BAR_WIDTH + _GAP)
-    height = metrics.height() + 5
-    top = cell.top() + (cell.height() - height) // 2
-    return QRect(cell.left() + 4, top, min(wide, cell.width() - 6), height)
+def _half(cell: QRect, left: int, word: str) -> QRect:
+    metrics = QFontMetrics(current_look().small_font)
+    wide, high = metrics.horizontalAdvance(tr(word)) + 2 * _PAD, metrics.height() + 4
+    return QRect(left, cell.top() + (cell.height() - high) // 2, wide, high)
 
 
-def hit_of(cell: QRect, column: Column, at: QPoint) -> bool:
-    """Whether a point is on something that can be clicked; a few pixels beside it count."""
-    if column is Column.NAME:
-        return box_rect(cell).adjusted(-3, -5, 3, 5).contains(at)
-    return column is Column.ASK and cell.contains(at)
+def name_left(cell: QRect) -> int:
+    """The left edge of the name, which stands behind box, switch and the room of a mark."""
+    return ask_rect(cell).right() + 1 + _GAP + ICON
 
 
-def _paint_count(painter: QPainter, rect: QRect, count: str) -> int:
-    """How much is on, at the right; the room that it takes."""
-    if not count:
-        return 0
-    painter.setFont(current_look().small_font)
-    wide = painter.fontMetrics().horizontalAdvance(count)
-    painter.setPen(QColor(current_look().palette.muted))
-    place = QRect(rect.right() - wide - 6, rect.top(), wide + 2, rect.height())
-    painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, count)
-    return wide + 10
+def mend_words(index: Index) -> str:
+    """The words on the button of a row without effect; empty where there is no way out."""
+    way = index.data(MEND)
+    return tr(_MENDS[Mend(way)]) if way else ""
+
+
+def mend_rect(cell: QRect, index: Index) -> QRect:
+    """The place of that button; null where there is none."""
+    words = mend_words(index)
+    if not words:
+        return QRect()
+    metrics = QFontMetrics(current_look().small_font)
+    wide, high = metrics.horizontalAdvance(words) + 2 * _PAD, metrics.height() + 5
+    return QRect(cell.right() - 5 - wide, cell.top() + (cell.height() - high) // 2, wide, high)
 
 
 def _telling_part(metrics: QFontMetrics, text: str, width: int, searched: Sequence[str]) -> str:

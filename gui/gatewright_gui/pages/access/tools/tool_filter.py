@@ -6,13 +6,14 @@ that nothing jumps.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt
 
 from gatewright.workspace.api import OperationRight, ToolRight
 from gatewright_gui.pages.access.tools.tool_fit import Filters, Fit, Shown
-from gatewright_gui.pages.access.tools.tool_group import GroupRow, group_row, operations_of
+from gatewright_gui.pages.access.tools.tool_group import MORE, GroupRow, group_row, operations_of
 from gatewright_gui.pages.access.tools.tool_tree import COLUMNS, FLAGS, LEAF_FLAGS, Column, ToolTreeModel
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.session.tool_groups import ToolGroup
@@ -24,8 +25,8 @@ class ToolFilterModel(QAbstractItemModel):
     """A tool is shown when one of its operations fits; words may be in the tool's name or description too.
 
     A view asks for every row whenever it lays out its rows, so that nothing here is made per row before it is asked
-    for. A row at the top has internal id 0: a group, or a tool where there are no groups. A tool in a group has
-    `IN_GROUP` and the row of the group, an operation the place of its tool among all that are shown plus 1.
+    for. A row at the top has internal id 0: the tools that are in no group, then the groups. A tool in a group has
+    `IN_GROUP` and the number of the group, an operation the place of its tool among all that are shown plus 1.
     """
 
     def __init__(self, tree: ToolTreeModel, parent: QObject | None = None) -> None:
@@ -114,7 +115,7 @@ class ToolFilterModel(QAbstractItemModel):
     def tool_index(self, place: int, column: int = 0) -> QModelIndex:
         """The row of a tool."""
         shown = self._shown
-        if not shown.groups:
+        if place < shown.loose:
             return self.createIndex(place, column, 0)
         group = bisect_right(shown.starts, place) - 1
         return self.createIndex(place - shown.starts[group], column, IN_GROUP + group)
@@ -124,7 +125,7 @@ class ToolFilterModel(QAbstractItemModel):
         held, shown = index.internalId(), self._shown
         if held >= IN_GROUP:
             return shown.starts[held - IN_GROUP] + index.row()
-        return -1 if held or shown.groups else index.row()
+        return -1 if held or index.row() >= shown.loose else index.row()
 
     def held_tools(self) -> Sequence[QModelIndex]:
         """The tools whose rows somebody keeps: what a view has open is among them, and few others."""
@@ -133,33 +134,37 @@ class ToolFilterModel(QAbstractItemModel):
     # groups
 
     @property
-    def is_grouped(self) -> bool:
-        """Whether tools are shown below the rows of groups: they come from more than one place."""
-        return bool(self._shown.groups)
+    def groups(self) -> Sequence[tuple[QModelIndex, ToolGroup]]:
+        """The rows of groups: of places that tools come from, and of the tools with nothing on."""
+        loose = self._shown.loose
+        return [(self.createIndex(loose + at, 0, 0), group) for at, group in enumerate(self._shown.groups)]
 
     def group_at(self, index: Index) -> ToolGroup | None:
         """The group of a row that is one."""
-        is_one = index.isValid() and not index.internalId() and self.is_grouped
-        return self._shown.groups[index.row()] if is_one else None
+        at = index.row() - self._shown.loose
+        return self._shown.groups[at] if index.isValid() and not index.internalId() and at >= 0 else None
 
     def group_index(self, origin: str) -> QModelIndex:
         """The row of a group; invalid when it is not shown."""
-        origins = [group.origin for group in self._shown.groups]
-        return self.createIndex(origins.index(origin), 0, 0) if origin in origins else QModelIndex()
+        return next((index for index, group in self.groups if group.origin == origin), QModelIndex())
 
-    def places_in(self, group: int) -> range:
-        """The tools of a group, by the row of the group."""
-        return range(self._shown.starts[group], self._shown.starts[group + 1])
+    def members(self, origin: str) -> Sequence[int]:
+        """The places of the tools that the row of a group stands for: also those of its origin with nothing on."""
+        shown, rights = self._shown, self._tree.rights
+        at = [group.origin for group in shown.groups].index(origin)
+        own = range(shown.starts[at], shown.starts[at + 1])
+        if origin == MORE or shown.groups[-1].origin != MORE:
+            return own
+        more = range(shown.starts[-2], shown.starts[-1])
+        return [*own, *(place for place in more if rights[shown.rows[place]].facts.origin == origin)]
 
     def _tools_in(self, group: int) -> list[tuple[ToolRight, Sequence[int]]]:
-        return [(self.tool_at(place), self._shown.fitting[place]) for place in self.places_in(group)]
+        places = self.members(self._shown.groups[group].origin)
+        return [(self.tool_at(place), self._shown.fitting[place]) for place in places]
 
     def _group_row(self, group: int) -> GroupRow:
         if group not in self._group_rows:
-            tools, costs = self._tools_in(group), self._tree.tokens
-            tokens = sum([costs.get(right.facts.name, 0) for right, _ in tools])
-            words = self._tree.token_words(tokens) if tokens else ""
-            self._group_rows[group] = group_row(self._shown.groups[group], tools, words)
+            self._group_rows[group] = group_row(self._shown.groups[group], self._tools_in(group))
         return self._group_rows[group]
 
     # rows of the tree and rows that are shown
@@ -189,8 +194,8 @@ class ToolFilterModel(QAbstractItemModel):
 
     def _shown_at(self, tool: int, operation: int | None, column: int) -> QModelIndex:
         shown = self._shown
-        at = bisect_left(shown.rows, tool)
-        if at == len(shown.rows) or shown.rows[at] != tool:
+        at = shown.places.get(tool)
+        if at is None:
             return QModelIndex()
         if operation is None:
             return self.tool_index(at, column)
@@ -209,8 +214,8 @@ class ToolFilterModel(QAbstractItemModel):
         held, shown = first.internalId(), self._shown
         self._group_rows.clear()
         if held:
-            at = bisect_left(shown.rows, held - 1)
-            if at == len(shown.rows) or shown.rows[at] != held - 1 or not shown.sizes[at]:
+            at = shown.places.get(held - 1)
+            if at is None or not shown.sizes[at]:
                 return
             rows = shown.fitting[at]
             top, bottom = bisect_left(rows, first.row()), bisect_right(rows, last.row()) - 1
@@ -218,14 +223,20 @@ class ToolFilterModel(QAbstractItemModel):
                 start, end = (self.createIndex(r, one.column(), at + 1) for r, one in ((top, first), (bottom, last)))
                 self.dataChanged.emit(start, end, roles)
             return
-        top, bottom = bisect_left(shown.rows, first.row()), bisect_right(shown.rows, last.row()) - 1
-        while top <= bottom:  # a piece for each group
-            end = min(bottom, shown.starts[bisect_right(shown.starts, top)] - 1) if shown.groups else bottom
-            self.dataChanged.emit(self.tool_index(top, first.column()), self.tool_index(end, last.column()), roles)
-            if shown.groups:
-                group = self.tool_index(top).parent()
-                self.dataChanged.emit(group, group.siblingAtColumn(Column.TOKENS), roles)
-            top = end + 1
+        found = (shown.places.get(row) for row in range(first.row(), last.row() + 1))
+        places = sorted(place for place in found if place is not None)
+        for parent, run in groupby(places, key=lambda place: bisect_right(shown.starts, place)):
+            told = [*run]
+            start, end = (self.tool_index(at, one.column()) for at, one in ((told[0], first), (told[-1], last)))
+            self.dataChanged.emit(start, end, roles)
+            if parent:
+                self._tell_group(parent - 1)
+                self._tell_group(len(shown.groups) - 1)
+
+    def _tell_group(self, group: int) -> None:
+        """Have the row of a group painted again."""
+        index = self.createIndex(self._shown.loose + group, 0, 0)
+        self.dataChanged.emit(index, index.siblingAtColumn(Column.FACT))
 
     # structure
 
@@ -233,11 +244,12 @@ class ToolFilterModel(QAbstractItemModel):
         """How many rows there are below a row, and their internal id."""
         at, held, shown = parent.row(), parent.internalId(), self._shown
         if at < 0:
-            return len(shown.groups) or len(shown.rows), 0
+            return shown.loose + len(shown.groups), 0
         if parent.column() or 0 < held < IN_GROUP:
             return 0, 0
-        if shown.groups and not held:
-            return shown.starts[at + 1] - shown.starts[at], IN_GROUP + at
+        if not held and at >= shown.loose:
+            group = at - shown.loose
+            return shown.starts[group + 1] - shown.starts[group], IN_GROUP + group
         place = shown.starts[held - IN_GROUP] + at if held else at
         return shown.sizes[place], place + 1
 
@@ -251,7 +263,9 @@ class ToolFilterModel(QAbstractItemModel):
         held = index.internalId() if index.isValid() else 0
         if not held:
             return QModelIndex()
-        return self.createIndex(held - IN_GROUP, 0, 0) if held >= IN_GROUP else self.tool_index(held - 1)
+        if held < IN_GROUP:
+            return self.tool_index(held - 1)
+        return self.createIndex(self._shown.loose + held - IN_GROUP, 0, 0)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
         """Groups, tools, or the operations of one."""
@@ -273,29 +287,32 @@ class ToolFilterModel(QAbstractItemModel):
             return Qt.ItemFlag.NoItemFlags
         return (LEAF_FLAGS if 0 < index.internalId() < IN_GROUP else FLAGS)[column != 0]
 
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Words over the columns."""
-        return self._tree.headerData(section, orientation, role)
-
     # cells
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a cell of the tree shows, or of the row of a group."""
+        """The content of a cell of the tree, or of the row of a group; behind what is off stands where it is from."""
         if not index.isValid():
             return None
-        if not index.internalId() and self._shown.groups:
-            return self._group_row(index.row()).value(Column(index.column()), role)
+        if not index.internalId() and index.row() >= self._shown.loose:
+            return self._group_row(index.row() - self._shown.loose).value(Column(index.column()), role)
         tool, operation = self._source_of(index)
-        return self._tree.value_at(tool, operation, index.column(), role)
+        value = self._tree.value_at(tool, operation, index.column(), role)
+        is_fact = role == Qt.ItemDataRole.DisplayRole and index.column() == Column.FACT and operation is None
+        if is_fact and len(self._tree.groups) > 1 and self._is_in_more(index) and not self._tree.rights[tool].ticked:
+            return ", ".join(filter(None, (self._tree.rights[tool].facts.origin, value)))
+        return value
+
+    def _is_in_more(self, index: Index) -> bool:
+        group = self.group_at(self.parent(index))
+        return group is not None and group.origin == MORE
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """A tick, as the tree takes it; on a group for all its tools that are shown. A mixed one is turned off."""
-        if self.group_at(index) is None:
+        group = self.group_at(index)
+        if group is None:
             return self._tree.setData(self.mapToSource(index), value, role)
-        if role != Qt.ItemDataRole.CheckStateRole or index.column() != Column.NAME:
+        if group.origin == MORE or role != Qt.ItemDataRole.CheckStateRole or index.column() != Column.NAME:
             return False
         mixed = self.data(index, role) == Qt.CheckState.PartiallyChecked
         wanted = Qt.CheckState(value) == Qt.CheckState.Checked and not mixed
-        return self._tree.verbs.tick_many(operations_of(self._tools_in(index.row())), wanted)
+        return self._tree.verbs.tick_many(operations_of(self._tools_in(index.row() - self._shown.loose)), wanted)

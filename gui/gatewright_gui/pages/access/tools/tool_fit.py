@@ -1,7 +1,8 @@
 """Which tools and operations of the tree fit a search text and filters."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 
@@ -21,16 +22,21 @@ from gatewright.workspace.api import (
     names_tool,
     split_name,
 )
+from gatewright_gui.pages.access.tools.tool_group import MORE
 from gatewright_gui.pages.access.tools.tool_tree import ToolTreeModel
 from gatewright_gui.session.tool_groups import ToolGroup
 
 
 class State(StrEnum):
-    """Of an operation; `MIXED` is of a tool with some on and some not, with all its operations."""
+    """The states of an operation: on, asks first, off, on and asking for some calls, ticked without effect.
+
+    `MIXED`: a tool with some operations on and some not, with all its operations.
+    """
 
     ON = "on"
     OFF = "off"
     ASKS = "asks"
+    SOME_ASK = "some ask"
     OVERRULED = "overruled"
     MIXED = "mixed"
 
@@ -51,10 +57,12 @@ NO_FILTERS = Filters()
 
 @frozen
 class Shown:
-    """The tools that are shown by their rows in the tree; of each the places that fit, and how many rows these are.
+    """The tools that are shown, in order, by their rows in the tree; of each the places that fit, and how many rows
+    these are.
 
-    `groups`: those that have a tool that is shown; none where all tools come from one place, since then a row for it
-    would say nothing. `starts`: the place of the first tool of each group, and last how many tools are shown.
+    The first `loose` tools stand at the top by themselves: all of them where they come from one place, but for those
+    of which nothing is on. The others stand in `groups`; `starts`: the place of the first tool of each group, and last
+    the number of tools. `places`: the place of a tool by its row.
     """
 
     rows: Sequence[int]
@@ -62,27 +70,45 @@ class Shown:
     sizes: Sequence[int]
     groups: Sequence[ToolGroup]
     starts: Sequence[int]
+    loose: int
+    places: Mapping[int, int] = field(compare=False)
 
     @classmethod
     def of_all(cls, tree: ToolTreeModel) -> "Shown":
-        """Everything; equal to what a filter that all of them fit gives."""
-        return cls.of(tree, range(len(tree.rights)), [range(len(right.operations)) for right in tree.rights])
+        """Everything, the agent's own tools first: those of which nothing is on stand in a group of their own."""
+        rights = tree.rights
+        own = [row for row, right in enumerate(rights) if right.ticked]
+        more = [row for row, right in enumerate(rights) if not right.ticked]
+        if not own or not more:
+            own, more = [*own, *more], []
+        return cls._of(tree, own, more, [range(len(rights[row].operations)) for row in (*own, *more)])
 
     @classmethod
     def of(cls, tree: ToolTreeModel, rows: Sequence[int], fitting: Sequence[Sequence[int]]) -> "Shown":
         """Tools by their rows in the tree, each with the places of its operations that fit."""
+        return cls._of(tree, rows, (), fitting)
+
+    @classmethod
+    def _of(
+        cls, tree: ToolTreeModel, own: Sequence[int], more: Sequence[int], fitting: Sequence[Sequence[int]]
+    ) -> "Shown":
+        rows = [*own, *more]
         sizes = [len(fit) if tree.sizes[row] else 0 for row, fit in zip(rows, fitting, strict=True)]
-        if len(tree.groups) < 2:
-            return cls(list(rows), fitting, sizes, (), ())
-        firsts = [bisect_left(rows, first) for _, first in tree.groups]
-        spans = zip((group for group, _ in tree.groups), firsts, (*firsts[1:], len(rows)), strict=True)
-        held = [(group, start) for group, start, end in spans if start < end]
-        starts = (*(start for _, start in held), len(rows))
-        return cls(list(rows), fitting, sizes, tuple([group for group, _ in held]), starts)
+        held: list[tuple[ToolGroup, int]] = []
+        if len(tree.groups) > 1:
+            firsts = [bisect_left(own, first) for _, first in tree.groups]
+            spans = zip((group for group, _ in tree.groups), firsts, (*firsts[1:], len(own)), strict=True)
+            held = [(group, start) for group, start, end in spans if start < end]
+        if more:
+            held.append((ToolGroup(MORE, ""), len(own)))
+        groups = tuple([group for group, _ in held])
+        starts = (*(start for _, start in held), len(rows)) if held else ()
+        loose = starts[0] if starts else len(rows)
+        return cls(rows, fitting, sizes, groups, starts, loose, {row: place for place, row in enumerate(rows)})
 
 
 class Fit:
-    """Says what of a tree fits: every word has to be in a name or a description, and each filter that is set."""
+    """The choice of what fits in a tree: each word has to be in a name or a description, and each filter has to fit."""
 
     def __init__(self, tree: ToolTreeModel) -> None:
         self._tree = tree
@@ -141,8 +167,9 @@ class Fit:
         states = self.filters.states
         if row.is_hidden:
             return State.OFF in states or (row.ticked and State.OVERRULED in states)
-        asks = row.verdict is Verdict.ASK or row.asks_for_some
-        return State.ON in states or (asks and State.ASKS in states)
+        if row.verdict is Verdict.ASK:
+            return State.ASKS in states
+        return State.ON in states or (State.SOME_ASK in states and row.asks_for_some)
 
 
 class _Texts:

@@ -7,46 +7,44 @@ from PySide6.QtCore import Qt
 
 from gatewright.workspace.api import ToolRight, frozen
 from gatewright_gui.pages.access.tools.row_state import STATE_WORDS, RowState
-from gatewright_gui.pages.access.tools.tool_tree import BOXES, COUNT, GROUP, IS_TOOL, STATE, Column
-from gatewright_gui.qt.language import tr
+from gatewright_gui.pages.access.tools.tool_tree import BOXES, GROUP, IS_TOOL, STATE, Column
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.tool_groups import ToolGroup
+
+MORE = "*"
+"""The origin, of no catalog, that stands for the row of the tools of any origin with nothing on."""
 
 
 @frozen
 class GroupRow:
-    """`on` of `every` operations are shown to the model; `held` tools wait to be accepted, and no box is theirs."""
+    """`on` of `every` operations are shown to the model; `held` tools wait to be accepted, and no box is theirs.
+
+    `tools` counts the tools of the row of what is off, which has no box.
+    """
 
     group: ToolGroup
     on: int
     every: int
     held: int
     state: RowState
-    tokens: str = ""
+    tools: int = 0
 
     def value(self, column: Column, role: int) -> Any:
-        """What a cell shows, and the roles of the row."""
+        """The content of a cell, and the roles of the row."""
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return self._text(column)
-            case Qt.ItemDataRole.CheckStateRole if column is Column.NAME:
+            case Qt.ItemDataRole.CheckStateRole if column is Column.NAME and self.group.origin != MORE:
                 return BOXES[self.state]
-            case Qt.ItemDataRole.ToolTipRole if column is Column.NAME:
-                return "\n".join(
-                    filter(None, (self.group.words, tr("{count} operations", count=self.count), self._waiting))
-                )
             case Qt.ItemDataRole.ToolTipRole:
-                return self._text(column)
-            case Qt.ItemDataRole.AccessibleTextRole if column is Column.NAME:
+                told = (self.group.words, tr("{count} operations", count=self.count), self._waiting)
+                return "\n".join(filter(None, told)) if self.group.origin != MORE else tr(_OF_MORE)
+            case Qt.ItemDataRole.AccessibleTextRole if column is Column.NAME and self.group.origin != MORE:
                 return f"{self.group.words}, {self.count}, {tr(STATE_WORDS[self.state])}"
             case Qt.ItemDataRole.AccessibleTextRole:
                 return self._text(column)
             case _:
-                return {
-                    STATE: self.state,
-                    COUNT: tr("{count} on", count=self.count),
-                    IS_TOOL: False,
-                    GROUP: self.group,
-                }.get(role)
+                return {STATE: self.state, IS_TOOL: False, GROUP: self.group}.get(role)
 
     @property
     def count(self) -> str:
@@ -58,11 +56,23 @@ class GroupRow:
         return tr("{count:,} to accept", count=self.held) if self.held else ""
 
     def _text(self, column: Column) -> str:
-        return {Column.NAME: self.group.title, Column.LIMITS: self._waiting, Column.TOKENS: self.tokens}.get(column, "")
+        if self.group.origin == MORE:
+            return self._more if column is Column.NAME else ""
+        return self.group.title if column is Column.NAME else ", ".join(filter(None, (self.count, self._waiting)))
+
+    @property
+    def _more(self) -> str:
+        tools = counted(self.tools, "more tool", "more tools")
+        if self.on:
+            return tr("{tools}, {count:,} on", tools=tools, count=self.on)
+        return tr("{tools}, all off", tools=tools) if self.state is RowState.OFF else tools
 
 
-def group_row(group: ToolGroup, tools: Sequence[tuple[ToolRight, Sequence[int]]], tokens: str) -> GroupRow:
-    """Of these tools, each with the places of the operations that are shown of it."""
+_OF_MORE = mark("Tools of which nothing is on. Enter, or a click on the arrow, opens the list.")
+
+
+def group_row(group: ToolGroup, tools: Sequence[tuple[ToolRight, Sequence[int]]]) -> GroupRow:
+    """The row of these tools, each with the places of the operations that are shown of it."""
     on, every, boxes, held = 0, 0, 0, 0
     for right, fitting in tools:
         every += len(fitting)
@@ -78,11 +88,11 @@ def group_row(group: ToolGroup, tools: Sequence[tuple[ToolRight, Sequence[int]]]
         free = ((right, fitting) for right, fitting in tools if right.listed and not right.facts.held)
         ticked = any(right.operations[at].ticked for right, fitting in free for at in fitting)
         state = RowState.OVERRULED if ticked else RowState.OFF
-    return GroupRow(group, on, every, held, state, tokens)
+    return GroupRow(group, on, every, held, state, len(tools))
 
 
 def operations_of(tools: Iterable[tuple[ToolRight, Sequence[int]]]) -> Mapping[str, Sequence[str]]:
-    """By tool what the box of a group turns on or off: what is held stays as it is."""
+    """The operations that the box of a group turns on or off, by tool: what is held stays as it is."""
     return {
         right.facts.name: tuple([right.operations[at].operation for at in fitting])
         for right, fitting in tools

@@ -1,4 +1,4 @@
-"""The middle of the Agents page: the chosen agent, search and chips, the tree, why. It calls verbs, nothing else.
+"""The middle of the tab Tools: the chosen agent, counts, search and filters, the tree. It calls verbs, nothing else.
 
 Over 450 lines, because every signal of its parts ends in a short method here.
 """
@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
+from gatewright.workspace.api import OperationRight, ToolRight
 from gatewright_gui.pages.access.agents import tools_with_problems
 from gatewright_gui.pages.access.tools.declare_menu import DeclareMenu
-from gatewright_gui.pages.access.tools.filter_bar import FilterBar
+from gatewright_gui.pages.access.tools.filter_bar import FilterBar, TallyBar
 from gatewright_gui.pages.access.tools.legend import LegendButton
 from gatewright_gui.pages.access.tools.rights_menu import RightsMenu
-from gatewright_gui.pages.access.tools.row_state import Asking
+from gatewright_gui.pages.access.tools.row_state import Asking, Switch, operation_asking, stop_of, switch_of
 from gatewright_gui.pages.access.tools.share_counter import ShareCounter
 from gatewright_gui.pages.access.tools.source_bar import SourceBar, advice_for
+from gatewright_gui.pages.access.tools.tool_delegate import mend_words
 from gatewright_gui.pages.access.tools.tool_filter import ToolFilterModel
 from gatewright_gui.pages.access.tools.tool_fit import NO_FILTERS
-from gatewright_gui.pages.access.tools.tool_tree import ASKING, OPERATION, SHARE, TOOL, ToolTreeModel
+from gatewright_gui.pages.access.tools.tool_group import MORE
+from gatewright_gui.pages.access.tools.tool_tree import MEND, OPERATION, SHARE, TOOL, Mend, ToolTreeModel
 from gatewright_gui.pages.access.tools.tool_view import ToolView
 from gatewright_gui.pages.access.tools.why import ShownRow
 from gatewright_gui.pages.page import PageContext
@@ -29,7 +32,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menu import add_action, popup_menu
-from gatewright_gui.qt.plaintext import line_text, tip_text
+from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.quiet_field import QuietField
@@ -41,7 +44,7 @@ from gatewright_gui.session.tokens import TokenReport
 from gatewright_gui.session.workson import works_on
 
 if TYPE_CHECKING:
-    from gatewright_gui.session.verbs.rights import ManyRights, Wish
+    from gatewright_gui.session.verbs.rights import ManyRights, Target, Wish
 
 
 _WIDEST_NAME = 200
@@ -55,6 +58,9 @@ class ToolPane(QWidget):
     row_shown = Signal(object)
     """ShownRow: another row is the current one, or more is known of it."""
 
+    grant_requested = Signal(object)
+    """CapabilityKind: a row lacks it, and somebody has to say how far it is to reach."""
+
     def __init__(self, context: PageContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._context = context
@@ -66,12 +72,14 @@ class ToolPane(QWidget):
         self.nothing = EmptyState("search", tr("Nothing fits"), tr("No tool or operation fits."), action=tr("Show all"))
         self.search = named(SearchField(tr("Filter tools and operations")), "agents.search")
         self.filters = FilterBar()
-        tip = tr("Operations that the model sees; a tool without operations counts once")
-        self.counter = named(Label(), "agents.counter", tip=tip, kind="muted")
+        self.tally = TallyBar(self.filters)
         self.sources = SourceBar()
         self.description = named(QuietField(), "agents.description", spoken=tr("Description of the agent"))
         self.title = named(Label(), "agents.title", kind="heading")
-        self.reset_button = named(QPushButton(tr(_RESET)), "agents.reset", kind="link")
+        self.reset_action = QAction(tr(_RESET), self)
+        self.reset_action.setObjectName("agents.reset")
+        tie_icon(self.reset_action, "rotate-ccw")
+        self.reset_action.triggered.connect(self.reset)
         self.declaring = DeclareMenu(context, self)
         self.rights_menu = RightsMenu(context, self)
         self.first_row: tuple[str | None, str | None] = (None, None)
@@ -81,6 +89,8 @@ class ToolPane(QWidget):
         self._kept_rows: tuple[set[str], tuple[str | None, str | None]] = (set(), (None, None))
         self._bulk: dict[str, QAction] = {}
         """What turns on or off all that is shown; in the menu of presets."""
+        self._shows_more = False
+        """Whether the tools with nothing on are shown."""
         self._opened_before: set[str] = set()
         """What was open before the filter was set; it is open again when the filter is taken away."""
         self._lay_out()
@@ -95,12 +105,10 @@ class ToolPane(QWidget):
         self.description.setPlaceholderText(tr("Say what this agent is for"))
         searches = (stretch(self.search), self.filters.button, self._preset_button(), LegendButton("agents.legend"))
         column_of(
-            row_of(
-                *(self.title, stretch(self.description), self.counter, self.reset_button), space=2, margins=(2, 1, 1, 0)
-            ),
+            row_of(self.title, stretch(self.description), space=2, margins=(2, 1, 1, 0)),
+            self.tally,
             row_of(*searches, space=2, margins=(2, 1, 1, 1)),
-            self.filters,
-            self.sources,
+            row_of(stretch(self.sources), self.filters),
             stretch(self.view),
             stretch(self.nothing),
             into=self,
@@ -116,8 +124,8 @@ class ToolPane(QWidget):
             tie_icon(action, icon)
             action.triggered.connect(lambda _=False, on=key == "on": self.turn_shown(on=on))
         tip = tr("Give the agent a preset, or its rights to other agents; shows first what would change")
-        button = named(QToolButton(), "agents.preset", spoken=tr("Preset, copy rights"), tip=tip)
-        button.setText(tr("Preset") + " ")
+        button = named(QToolButton(), "agents.preset", spoken=tr("Start from a preset, copy rights"), tip=tip)
+        button.setText(tr("Start from…") + " ")
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.setMenu(self.preset_menu)
@@ -128,6 +136,8 @@ class ToolPane(QWidget):
         self.preset_menu.addActions(list(self._bulk.values()))
         self.preset_menu.addSeparator()
         self.rights_menu.fill(self.preset_menu, (self._agent_id,))
+        self.preset_menu.addSeparator()
+        self.preset_menu.addAction(self.reset_action)
 
     def _connect(self) -> None:
         document, selection = self._document, self._selection
@@ -145,21 +155,21 @@ class ToolPane(QWidget):
         self.search.leave_requested.connect(self.view.setFocus)
         self.filters.filters_changed.connect(partial(self._refilter, self.rows.set_filters))
         self.filters.cleared.connect(self.show_all)
-        self.reset_button.clicked.connect(self.reset)
+        self.tally.fix_requested.connect(self._show_idle)
         self.nothing.action_requested.connect(self.show_all)
         self.view.current_changed.connect(self._row_changed)
         self.view.selectionModel().selectionChanged.connect(self._name_reset)
         self.view.group_folded.connect(self._fold)
         self.view.wish_requested.connect(self.wish)
         self.view.toggle_requested.connect(self.toggle)
-        self.view.delegate.ask_toggled.connect(self._toggle_ask)
+        self.view.delegate.switched.connect(self._switch)
+        self.view.delegate.mend_requested.connect(self._mend)
         self.view.delegate.files_requested.connect(self._show_files)
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._open_menu)
         self.declaring.declared.connect(self.view.open_tool)
         self.description.editingFinished.connect(self._describe)
         self.sources.source_asked.connect(self._attach)
-        self.view.left_out.connect(self.sources.say_left_out)
 
     # what is shown
 
@@ -226,10 +236,13 @@ class ToolPane(QWidget):
 
     def _show_groups(self) -> None:
         """Open what is not closed; while a filter is set, all that has a row that fits."""
-        self.view.show_groups(() if self.rows.is_filtering else self._selection.closed_groups)
+        more = () if self._shows_more else (MORE,)
+        self.view.show_groups(() if self.rows.is_filtering else (*self._selection.closed_groups, *more))
 
     def _fold(self, origin: str, closed: bool) -> None:
-        if not self.rows.is_filtering:
+        if origin == MORE:
+            self._shows_more = not closed
+        elif not self.rows.is_filtering:
             self._selection.fold_group(origin, closed=closed)
 
     def _show_agent(self, _why: object = None) -> None:
@@ -262,13 +275,13 @@ class ToolPane(QWidget):
             self.description.setText(agent.description if agent else "")
             self.description.setCursorPosition(0)
             self.description.setToolTip(tip_text(self.description.text()) or tr("Say what this agent is for"))
-        on, every = self.model.counts
-        self.counter.setText(tr("{count:,} of {every:,} on", count=on, every=every) if agent else "")
+        self.tally.show_tally(self.model.tally)
         advice = advice_for(self._document.policy, agent, self.model.rights) if agent else None
         self.sources.show_agent(self._document.policy, agent, advice)
         self.filters.set_origins(right.facts.origin for right in self.model.rights)
         self._show_problems()
-        if other and self.rows.is_filtering:
+        if other:
+            self._shows_more = False
             self._refilter(self.rows.refresh)
         else:
             self._show_shown()
@@ -310,6 +323,13 @@ class ToolPane(QWidget):
         self.search.clear()
         self.filters.set_filters(NO_FILTERS)
 
+    def _show_idle(self) -> None:
+        """Give the first tick without effect the keys."""
+        found = (right for right in self.model.rights if right.ticked - right.shown)
+        if (right := next(found, None)) is not None:
+            operation = next((row.operation for row in right.operations if row.is_overruled), "")
+            self.show_row(right.facts.name, operation or None)
+
     def _set_search(self, text: str) -> None:
         self.view.delegate.searched = tuple(text.lower().split())
         self._refilter(self.rows.set_search, text)
@@ -339,7 +359,7 @@ class ToolPane(QWidget):
             on, off = tr("Turn on the {count:,} shown", count=shown), tr("Turn off the {count:,} shown", count=shown)
         self._bulk["on"].setText(on)
         self._bulk["off"].setText(off)
-        self.filters.show_count(shown, self.model.counts[1], is_filtering=self.rows.is_filtering)
+        self.filters.show_count(shown, self.model.tally.every, is_filtering=self.rows.is_filtering)
 
     def _into_tree(self) -> None:
         self.view.setFocus()
@@ -402,12 +422,22 @@ class ToolPane(QWidget):
         return ManyRights(self._document, self._context.deriver, self._context.tasks)
 
     def wish(self, wanted: "Wish") -> None:
-        """Allow, ask or deny what is selected."""
-        self._many.edit(self._agent_id, self.view.targets(), wanted)
+        """Turn on, make ask first, turn off what is selected; what asks first already, all of it, no longer does."""
+        targets = self.view.targets()
+        if wanted == "ask" and targets and all(map(self._asks, targets)):
+            wanted = "allow"
+        self._many.edit(self._agent_id, targets, wanted)
+
+    def _asks(self, target: "Target") -> bool:
+        rows = self._document.rights(self._agent_id)[target.tool].operations
+        return all(operation_asking(row) is Asking.YES for row in rows if row.operation in target.operations)
 
     def toggle(self) -> None:
         """Space: tick or untick as the current row's box says; all that is selected goes with it."""
         index = self.view.currentIndex().siblingAtColumn(0)
+        if index == self.rows.group_index(MORE):
+            self.view.setExpanded(index, not self.view.isExpanded(index))
+            return
         targets = self.view.targets()
         if not index.isValid() or not targets:
             return
@@ -418,12 +448,42 @@ class ToolPane(QWidget):
             return
         self._many.edit(self._agent_id, targets, "again" if state == Qt.CheckState.Unchecked else "off")
 
-    def _toggle_ask(self, index: QModelIndex) -> None:
+    def _switch(self, index: QModelIndex, asks: bool) -> None:
+        """Make a row ask first or not; nothing where it is so already. What another layer decides is said."""
         from gatewright_gui.session.verbs import rights as verbs
 
         tool, operation = str(index.data(TOOL)), index.data(OPERATION)
-        on = index.data(ASKING) in {Asking.NO, Asking.SOME}
-        verbs.ask_first(self._document, self._agent_id, tool, operation or "", on=on)
+        found = self.model.right_of(self.model.index_of(tool, operation))
+        now = switch_of(*found) if found is not None else None
+        if now is None or now is (Switch.ASK if asks else Switch.ON) or (asks and now is Switch.LOCKED):
+            return
+        verbs.ask_first(self._document, self._agent_id, tool, operation or "", on=asks)
+
+    def _mend(self, index: QModelIndex) -> None:
+        """Take the way out of a row that has no effect."""
+        found = self.model.right_of(self.model.index_of(str(index.data(TOOL)), index.data(OPERATION)))
+        way = index.data(MEND)
+        if found is None or way is None:
+            return
+        reason = stop_of(*found)
+        if way == Mend.GRANT:
+            self._grant(*found)
+        elif way == Mend.SOURCE:
+            self.sources.button.showMenu()
+        elif reason is not None and reason.address is not None:
+            self._context.navigator.go_to_policy_rule(int(reason.address[2]))
+
+    def _grant(self, tool: ToolRight, operation: OperationRight | None) -> None:
+        """Grant what a row lacks: at once where its reach is known, else by the form of the inspector."""
+        from gatewright_gui.session.verbs import capabilities
+
+        rows = (operation,) if operation is not None else tool.operations
+        kind = capabilities.lacking_kind(self._document, self._agent_id, tool, rows)
+        scope = capabilities.ready_scope(self._document, kind) if kind is not None else None
+        if kind is not None and scope is not None:
+            capabilities.grant(self._document, self._agent_id, kind, scope)
+        elif kind is not None:
+            self.grant_requested.emit(kind)
 
     def turn_shown(self, *, on: bool) -> None:
         """All that the filter shows on or off."""
@@ -433,14 +493,13 @@ class ToolPane(QWidget):
         self._many.edit(self._agent_id, targets, "on" if on else "off")
 
     def _name_reset(self, _selected: object = None, _deselected: object = None) -> None:
-        """Say in the tooltip of what: its text stays, so that what stands beside it does."""
+        """Say of what the overrides would be cleared."""
         tool, _ = self.view.current_row
-        many = self.view.selected_count > 1
-        words = tr("the selected tools") if many else tool or ""
+        words = tr("the selected tools") if self.view.selected_count > 1 else tool or ""
+        self.reset_action.setText(button_text(tr("Clear overrides of {tools}…", tools=words) if words else tr(_RESET)))
         tip = tr("Give {tools} their defaults again; shows first what would change", tools=words) if words else ""
-        self.reset_button.setToolTip(tip_text(tip))
-        self.reset_button.setAccessibleName(tr("Clear overrides of {tools}…", tools=words) if words else tr(_RESET))
-        self.reset_button.setEnabled(bool(words))
+        self.reset_action.setToolTip(tip_text(tip))
+        self.reset_action.setEnabled(bool(words))
 
     def reset(self) -> None:
         """Ask whether the selected tools are to have their own defaults again."""
@@ -470,9 +529,12 @@ class ToolPane(QWidget):
 
     def _open_menu(self, at: QPoint) -> None:
         menu = popup_menu(self)
-        add_action(menu, tr("Allow") + "\tAlt+A", partial(self.wish, "allow"), icon="circle-check")
+        if way := mend_words(self.view.currentIndex()):
+            add_action(menu, way, partial(self._mend, self.view.currentIndex()), name="agents.mend", icon="key-round")
+            menu.addSeparator()
+        add_action(menu, tr("On") + "\tAlt+A", partial(self.wish, "allow"), icon="circle-check")
         add_action(menu, tr("Ask first") + "\tAlt+K", partial(self.wish, "ask"), icon="hand")
-        add_action(menu, tr("Deny") + "\tAlt+D", partial(self.wish, "deny"), icon="ban")
+        add_action(menu, tr("Off") + "\tAlt+D", partial(self.wish, "deny"), icon="ban")
         menu.addSeparator()
         add_action(menu, tr("Clear overrides…"), self.reset, icon="rotate-ccw")
         menu.addSeparator()

@@ -6,32 +6,38 @@ Over 450 lines, because a row answers some twenty roles, and all of them from th
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from itertools import accumulate, groupby
 from typing import Any, Protocol
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt, Signal
 
-from gatewright.workspace.api import Agent, Catalog, OperationRight, Source, ToolRight
+from gatewright.workspace.api import Agent, Catalog, Layer, OperationRight, Source, ToolRight, Verdict, frozen
 from gatewright_gui.pages.access.tools.limits import limits_of
 from gatewright_gui.pages.access.tools.row_state import (
+    EFFECT_WORDS,
     STATE_WORDS,
     TIER_WORDS,
     RowState,
+    Switch,
     asking_of,
     asking_words,
+    danger_of,
     depending_words,
     description_of,
+    fact_words,
     facts_of,
     looks_alike,
+    no_effect_words,
     reasons_of,
     same_shape,
     state_of,
+    stop_of,
+    switch_of,
     tool_state,
     verdict_of,
-    verdict_words,
 )
-from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.session.observed import Noted, noted_rows, noted_tool
 from gatewright_gui.session.path_share import Share, Shares
@@ -43,40 +49,33 @@ _USER = Qt.ItemDataRole.UserRole
 VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, DESCRIPTION, MARK, GROUP, SHARE, NOTED = (
     _USER + n for n in range(1, 14)
 )
+SWITCH, SWITCH_TIP, DANGER, MEND, IDLE = (_USER + n for n in range(14, 19))
 MANY_ROWS = 40
 """Changes of more tools than these are told of together."""
 
 
 class Column(IntEnum):
-    """The columns, from the left."""
+    """The columns, from the left: box, switch, name and description; and the one fact."""
 
     NAME = 0
-    VERDICT = 1
-    ASK = 2
-    TIER = 3
-    LIMITS = 4
-    ORIGIN = 5
-    TOKENS = 6
+    FACT = 1
 
 
 COLUMNS = len(Column)
-HEADINGS = (
-    (mark("Tool or operation"), mark("The box is what this agent's own list and rules say")),
-    (
-        mark("Verdict"),
-        mark("What all layers say; the model does not see what is off. Alt+A allows what is selected, Alt+D denies it"),
-    ),
-    (mark("Ask"), mark("Ask a human before the call is made; Alt+K does it for what is selected")),
-    (mark("Tier"), mark("How much it can do: read only, side effects, privileged")),
-    (mark("Limits"), mark("Rules that limit how often or in which order it may be called")),
-    (mark("Origin"), mark("Where the tool comes from")),
-    (mark("Tokens"), mark("What the tool costs as the model is sent it, in the format of the preview; ~: an estimate")),
-)
+
+
+class Mend(StrEnum):
+    """The way out that a row without effect offers."""
+
+    GRANT = "grant"
+    SOURCE = "source"
+    RULE = "rule"
+
+
 _CELL = Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEnabled
 FLAGS = (_CELL | Qt.ItemFlag.ItemIsUserCheckable, _CELL)
 LEAF_FLAGS = tuple(flags | Qt.ItemFlag.ItemNeverHasChildren for flags in FLAGS)
 """Of the first column and of the others; a view asks for them again and again."""
-_RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
 
 class Verbs(Protocol):
@@ -93,6 +92,24 @@ class Verbs(Protocol):
     def tick_many(self, operations: Mapping[str, Sequence[str]], on: bool) -> bool:
         """Operations by tool."""
         ...
+
+
+@frozen
+class Tally:
+    """The operations of an agent: those that are on, those that ask first, and the others.
+
+    ``idle``: ticks among the others that have no effect.
+    """
+
+    can: int = 0
+    asks: int = 0
+    cannot: int = 0
+    idle: int = 0
+
+    @property
+    def every(self) -> int:
+        """All operations."""
+        return self.can + self.asks + self.cannot
 
 
 class ToolTreeModel(QAbstractItemModel):
@@ -117,6 +134,8 @@ class ToolTreeModel(QAbstractItemModel):
         self._tokens_exact = True
         self._enforced: Mapping[str, ToolRight] = {}
         self._noted: dict[str, tuple[Noted | None, ...]] = {}
+        self._asking: dict[str, tuple[ToolRight, int]] = {}
+        """By tool the operations of a right that ask first, counted once for each right."""
 
     # content
 
@@ -153,19 +172,19 @@ class ToolTreeModel(QAbstractItemModel):
         self._agent, self._sources = agent, sources
         other = [row for row, (before, after) in enumerate(zip(old, new, strict=True)) if is_all or before is not after]
         if len(other) > MANY_ROWS:  # to look at each takes longer than to paint what is seen of them
-            self.dataChanged.emit(self.index(other[0], Column.VERDICT), self.index(other[-1], Column.TOKENS))
+            self.dataChanged.emit(self.index(other[0], Column.NAME), self.index(other[-1], Column.FACT))
             self.many_changed.emit()
             return
         for row in other:
             if other_rules or not looks_alike(old[row], new[row]):
-                self._tell_whole(row, Column.NAME)
+                self._tell_whole(row)
 
-    def _tell_whole(self, row: int, start: Column) -> None:
-        """A tool with its operations is to be painted again."""
-        self.dataChanged.emit(self.index(row, start), self.index(row, Column.TOKENS))
+    def _tell_whole(self, row: int) -> None:
+        """Have a tool with its operations painted again."""
+        self.dataChanged.emit(self.index(row, 0), self.index(row, Column.FACT))
         if self._sizes[row]:
             parent, last = self.index(row, 0), self._sizes[row] - 1
-            self.dataChanged.emit(self.index(0, start, parent), self.index(last, Column.TOKENS, parent))
+            self.dataChanged.emit(self.index(0, 0, parent), self.index(last, Column.FACT, parent))
 
     def noted_at(self, tool: ToolRight, operation: OperationRight | None) -> Noted | None:
         """The difference that enforcing would make to a row; None where nothing of it is only observed."""
@@ -182,14 +201,13 @@ class ToolTreeModel(QAbstractItemModel):
     def set_readings(self, readings: Mapping[str, Reading]) -> None:
         """How the operations of strangers' tools were found."""
         before, self._readings = self._readings, readings
-        self._tell((name for name in {*before, *readings} if before.get(name) != readings.get(name)), Column.NAME)
+        self._tell(name for name in {*before, *readings} if before.get(name) != readings.get(name))
 
     def set_tokens(self, tokens: Mapping[str, int], *, exact: bool) -> None:
         """What each tool costs that the model sees; empty while it is not known."""
         before, self._tokens = self._tokens, tokens
         other, self._tokens_exact = exact != self._tokens_exact, exact
-        changed = (name for name in {*before, *tokens} if other or before.get(name) != tokens.get(name))
-        self._tell(changed, Column.TOKENS)
+        self._tell(name for name in {*before, *tokens} if other or before.get(name) != tokens.get(name))
 
     def set_shares(self, shares: Shares) -> None:
         """How many files each operation that goes by the path may touch; empty while that is not known."""
@@ -197,7 +215,7 @@ class ToolTreeModel(QAbstractItemModel):
         names = {tool for tool, name in {*before, *shares} if before.get((tool, name)) != shares.get((tool, name))}
         rows = sorted(self._rows[name] for name in names if name in self._rows)
         for row in rows[:MANY_ROWS]:
-            self._tell_whole(row, Column.VERDICT)
+            self._tell_whole(row)
         if len(rows) > MANY_ROWS:
             self.many_changed.emit()
 
@@ -207,15 +225,15 @@ class ToolTreeModel(QAbstractItemModel):
             return None
         return self._shares.get((tool.facts.name, operation.operation if operation else ""))
 
-    def _tell(self, names: Iterable[str], start: Column) -> None:
-        """The rows of these tools are to be painted again; neighbours are told of together, and many at once."""
+    def _tell(self, names: Iterable[str]) -> None:
+        """Have the rows of these tools painted again; neighbours are told of together, and many at once."""
         rows = sorted(self._rows[name] for name in names if name in self._rows)
         if len(rows) > MANY_ROWS:
-            self.dataChanged.emit(self.index(rows[0], start), self.index(rows[-1], Column.TOKENS))
+            self.dataChanged.emit(self.index(rows[0], 0), self.index(rows[-1], Column.FACT))
             return
         for _, run in groupby(enumerate(rows), key=lambda pair: pair[1] - pair[0]):
             told = [row for _, row in run]
-            self.dataChanged.emit(self.index(told[0], start), self.index(told[-1], Column.TOKENS))
+            self.dataChanged.emit(self.index(told[0], 0), self.index(told[-1], Column.FACT))
 
     def reading_of(self, tool: str) -> Reading | None:
         """How a stranger's tool is read; None for the others."""
@@ -259,10 +277,20 @@ class ToolTreeModel(QAbstractItemModel):
         return count_words(tokens, exact=self._tokens_exact)
 
     @property
-    def counts(self) -> tuple[int, int]:
-        """Boxes that are ticked and not turned off by another layer, and all boxes; a plain tool is one."""
-        boxes = [len(right.facts.operations) for right in self._rights]
-        return sum([len(right.shown) for right in self._rights]), sum(boxes)
+    def tally(self) -> Tally:
+        """The operations by what they come to; a plain tool is one."""
+        asks, idle = 0, 0
+        for right in self._rights:
+            if right.shown:
+                name = right.facts.name
+                held = self._asking.get(name)
+                if held is None or held[0] is not right:
+                    held = self._asking[name] = (right, sum([row.verdict is Verdict.ASK for row in right.operations]))
+                asks += held[1]
+            idle += len(right.ticked - right.shown)
+        on = sum([len(right.shown) for right in self._rights])
+        every = sum([len(right.facts.operations) for right in self._rights])
+        return Tally(on - asks, asks, every - on, idle)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -322,17 +350,6 @@ class ToolTreeModel(QAbstractItemModel):
             return Qt.ItemFlag.NoItemFlags
         return (LEAF_FLAGS if index.internalId() else FLAGS)[index.column() != 0]
 
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Words over the columns."""
-        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(HEADINGS):
-            return None
-        if role == Qt.ItemDataRole.TextAlignmentRole and section == Column.TOKENS:
-            return _RIGHT
-        fits = role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole}
-        return tr(HEADINGS[section][role == Qt.ItemDataRole.ToolTipRole]) if fits else None
-
     # cells
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -348,13 +365,23 @@ class ToolTreeModel(QAbstractItemModel):
         operation = None if operation_row is None else tool.operations[operation_row]
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return self._text(tool, operation, Column(column))
+                if column == Column.FACT:
+                    return self._fact(tool, operation)
+                return operation.operation if operation else tool.facts.name
             case Qt.ItemDataRole.CheckStateRole:
                 return _check_state(tool, operation) if column == Column.NAME else None
             case Qt.ItemDataRole.ToolTipRole:
-                return self._tip(tool, operation, Column(column))
+                tip = self._fact_tip if column == Column.FACT else self._name_tip
+                return "\n".join(filter(None, tip(tool, operation)))
             case Qt.ItemDataRole.AccessibleTextRole:
-                return self._spoken(tool, operation, Column(column))
+                return self._fact(tool, operation) if column == Column.FACT else self._spoken(tool, operation)
+            case _ if role == SWITCH_TIP:
+                return "\n".join(self._switch_tip(tool, operation))
+            case _ if role == IDLE:
+                is_leaf = operation is not None or not tool.facts.has_operations
+                return is_leaf and state_of(tool, operation) is RowState.OVERRULED
+            case _ if role == MEND:
+                return mend_of(tool, operation)
             case _ if role == MARK:
                 reading = self._reading(tool, operation)  # what is declared has been looked at
                 return reading.kind if reading is not None and reading.mark and reading.kind != "declared" else ""
@@ -382,69 +409,95 @@ class ToolTreeModel(QAbstractItemModel):
         mixed = _check_state(tool, None) == Qt.CheckState.PartiallyChecked
         return self.verbs.tick_tool(tool.facts.name, wanted and not mixed)
 
-    def _text(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
-        facts = tool.facts
-        match column:
-            case Column.NAME:
-                return operation.operation if operation else facts.name
-            case Column.VERDICT:
-                noted = self.noted_at(tool, operation)
-                if noted is None:
-                    return verdict_words(tool, operation)
-                return tr("observed in part") if noted.is_some else tr("only observed")
-            case Column.ASK:
-                return ""
-            case Column.TIER:
-                return tr(TIER_WORDS[operation.tier if operation else facts.tier])
-            case Column.LIMITS:
-                limits = limits_of(self._agent, facts, operation.operation if operation else None, self._sources)
-                reading = self._reading(tool, operation)
-                noted = self.noted_at(tool, operation)
-                marks = noted.words if noted is not None else "", reading.mark if reading is not None else ""
-                return ", ".join(filter(None, (*marks, limits)))
-            case Column.ORIGIN:
-                return "" if operation else facts.origin
-            case Column.TOKENS:
-                tokens = self._tokens.get(facts.name) if operation is None else None
-                return "" if tokens is None else self.token_words(tokens)
+    def _fact(self, tool: ToolRight, operation: OperationRight | None) -> str:
+        """The one fact of a row; of a tool with operations how many are on."""
+        noted, reading = self.noted_at(tool, operation), self._reading(tool, operation)
+        if noted is not None:
+            said = tr("observed in part") if noted.is_some else tr("only observed")
+            return f"{said}: {noted.words}"
+        mark_words = reading.mark if reading is not None else ""
+        if operation is None and tool.facts.has_operations:
+            idle = len(tool.ticked - tool.shown)
+            count = _count(tool, None) if tool.shown or not idle else ""
+            parts = (count, tr("{count:,} without effect", count=idle) if idle else "", mark_words)
+            return ", ".join(filter(None, parts))
+        if stopped := no_effect_words(self._agent, tool, operation):
+            return stopped
+        row = operation or tool.operations[0]
+        parts = (mark_words, fact_words(tool, operation, self._share(tool, operation)))
+        told = ", ".join(filter(None, parts))
+        limits = "" if row.by_value or not row.ticked else self._limits(tool, operation)
+        return ", ".join(filter(None, (told, limits)))
 
-    def _tip(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
-        if column is Column.NAME:
-            ground = self.ground_of(tool.facts.name).replace("`", "") if operation is None else ""
-            cells = (self._text(tool, operation, column) for column in (Column.TIER, Column.LIMITS))
-            about = ", ".join(filter(None, cells))  # a narrow window has no columns for them
-            return "\n".join(
-                filter(None, (description_of(tool, operation), about, ground, *self._said(tool, operation)))
-            )
-        if column is Column.LIMITS and (said := self._said(tool, operation)):
-            return "\n".join(text for text in (*said, self._text(tool, operation, column)) if text)
-        if column is Column.ASK:
-            return asking_words(tool, operation)
-        if column is Column.VERDICT:
-            share, rows = self._share(tool, operation), (operation,) if operation else tool.operations
-            depending = dict.fromkeys(filter(None, (depending_words(facts_of(tool, row), row, share) for row in rows)))
-            reasons = (reason.text.replace("`", "") for reason in reasons_of(tool, operation)[:8])
-            leads = (tr("click: at which files"),) if share is not None else ()
-            noted = self.noted_at(tool, operation)
-            observed = () if noted is None else (noted.sentence,)
-            said = "\n".join((*observed, *reasons, *depending, *leads))
-            limited = any(row.limits for row in rows)
-            return said or (tr("allowed within its limits") if limited else tr("nothing limits it"))
-        return self._text(tool, operation, column)
+    def _limits(self, tool: ToolRight, operation: OperationRight | None) -> str:
+        return limits_of(self._agent, tool.facts, operation.operation if operation else None, self._sources)
+
+    def _name_tip(self, tool: ToolRight, operation: OperationRight | None) -> Iterable[str]:
+        facts = tool.facts
+        yield description_of(tool, operation)
+        danger = danger_of(tool, operation)
+        tokens = self._tokens.get(facts.name) if operation is None else None
+        about = (
+            tr(EFFECT_WORDS[danger]) if danger is not None else "",
+            tr(TIER_WORDS[operation.tier if operation else facts.tier]),
+            tr("from {origin}", origin=facts.origin) if operation is None else "",
+            tr("{count} tokens", count=self.token_words(tokens)) if tokens is not None else "",
+        )
+        yield ", ".join(filter(None, about))
+        yield self.ground_of(facts.name).replace("`", "") if operation is None else ""
+        yield self._limits(tool, operation)
+        yield from self._said(tool, operation)
+
+    def _fact_tip(self, tool: ToolRight, operation: OperationRight | None) -> Iterable[str]:
+        share, rows = self._share(tool, operation), (operation,) if operation else tool.operations
+        noted = self.noted_at(tool, operation)
+        yield noted.sentence if noted is not None else ""
+        yield from (reason.text.replace("`", "") for reason in reasons_of(tool, operation)[:8])
+        yield from dict.fromkeys(depending_words(facts_of(tool, row), row, share) for row in rows if not row.is_hidden)
+        yield self._limits(tool, operation)
+        yield from self._said(tool, operation)
+        yield tr("click: at which files") if share is not None else ""
+
+    def _switch_tip(self, tool: ToolRight, operation: OperationRight | None) -> Iterable[str]:
+        """Say whether the row asks first, and why it must; a row without effect says that."""
+        if state_of(tool, operation) is RowState.OVERRULED:
+            yield no_effect_words(self._agent, tool, operation)
+        elif switch_of(tool, operation) is Switch.LOCKED:
+            yield asking_words(tool, operation)
+            rows = (operation,) if operation is not None else tool.operations
+            held = (one for row in rows for one in row.reasons if one.verdict is Verdict.ASK)
+            yield from dict.fromkeys(one.text.replace("`", "") for one in held if one.layer is not Layer.APPROVALS)
+        else:
+            yield asking_words(tool, operation)
+            yield tr("On: runs at once. Ask first (Alt+K): a person is asked before each call.")
 
     def _said(self, tool: ToolRight, operation: OperationRight | None) -> tuple[str, ...]:
         reading = self._reading(tool, operation)
         return tuple(text.replace("`", "") for text in reading.said) if reading is not None else ()
 
-    def _spoken(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
-        if column is Column.ASK:
-            return asking_words(tool, operation)
-        text = self._text(tool, operation, column)
-        if column is Column.VERDICT and (noted := self.noted_at(tool, operation)) is not None:
-            return f"{text}: {noted.words}"
-        if column is Column.VERDICT and (share := self._share(tool, operation)) is not None:
-            return f"{text}, {share.words}"
-        return f"{text}, {tr(STATE_WORDS[state_of(tool, operation)])}" if column is Column.NAME else text
+    def _spoken(self, tool: ToolRight, operation: OperationRight | None) -> str:
+        """Name, box, switch, danger."""
+        state, switch, danger = state_of(tool, operation), switch_of(tool, operation), danger_of(tool, operation)
+        asks = asking_words(tool, operation) if state is RowState.ON and switch is not Switch.ON else ""
+        parts = (
+            operation.operation if operation else tool.facts.name,
+            tr(STATE_WORDS[state]),
+            asks,
+            tr(EFFECT_WORDS[danger]) if danger is not None else "",
+        )
+        return ", ".join(filter(None, parts))
+
+
+def mend_of(tool: ToolRight, operation: OperationRight | None) -> Mend | None:
+    """The way out of a ticked row that has no effect."""
+    reason = stop_of(tool, operation) if operation is not None or not tool.facts.has_operations else None
+    if reason is None:
+        return None
+    if reason.code == "capability-not-granted":
+        return Mend.GRANT
+    if reason.code == "no-source":
+        return Mend.SOURCE
+    return Mend.RULE if reason.layer is Layer.POLICY and reason.address else None
 
 
 def _check_state(tool: ToolRight, operation: OperationRight | None) -> Qt.CheckState:
@@ -473,6 +526,8 @@ def _count(tool: ToolRight, operation: OperationRight | None) -> str:
 _ROW_VALUES: Mapping[int, Callable[[ToolRight, OperationRight | None], object]] = {
     VERDICT: verdict_of,
     STATE: state_of,
+    SWITCH: switch_of,
+    DANGER: danger_of,
     ASKING: asking_of,
     REASONS: reasons_of,
     DESCRIPTION: description_of,

@@ -11,15 +11,17 @@ from PySide6.QtCore import (
     QItemSelectionRange,
     QModelIndex,
     QPersistentModelIndex,
+    QPoint,
     Qt,
     Signal,
 )
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
 
-from gatewright_gui.pages.access.tools.tool_delegate import ToolDelegate, hit_of
+from gatewright_gui.pages.access.tools.tool_delegate import Part, ToolDelegate
 from gatewright_gui.pages.access.tools.tool_filter import ToolFilterModel
-from gatewright_gui.pages.access.tools.tool_tree import HEADINGS, OPERATION, TOOL, Column, ToolTreeModel
+from gatewright_gui.pages.access.tools.tool_group import MORE
+from gatewright_gui.pages.access.tools.tool_tree import IDLE, OPERATION, TOOL, Column, ToolTreeModel
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.item_view import TreeView
@@ -29,21 +31,10 @@ if TYPE_CHECKING:
 
 
 WISH_KEYS: "dict[int, Wish]" = {Qt.Key.Key_A.value: "allow", Qt.Key.Key_K.value: "ask", Qt.Key.Key_D.value: "deny"}
-WIDTHS = {
-    Column.VERDICT: 134,
-    Column.ASK: 36,
-    Column.TIER: 90,
-    Column.LIMITS: 92,
-    Column.ORIGIN: 60,
-    Column.TOKENS: 54,
-}
-USUAL_TEXT = 13
-"""The size of text that the widths are for; larger texts get wider columns."""
-NARROWEST_NAME = 150
-_HEADING_PAD = 14
-NAME_WISH = 230
-"""Where the name would have less, columns that seldom say something are left out, in the order of `SPARED`."""
-SPARED = (Column.LIMITS, Column.TIER)
+_IDLE_ALPHA = 120
+"""The strength of the ground under a tick that has no effect, of 255."""
+LEAST_FACT, MOST_FACT = 120, 300
+"""Pixels of the column of facts; between them 30 of 100 of the tree."""
 
 
 class ToolView(TreeView):
@@ -60,17 +51,13 @@ class ToolView(TreeView):
     """Another row is the current one."""
     group_folded = Signal(str, bool)
     """The origin of a group that somebody closed (True) or opened."""
-    left_out = Signal(object)
-    """Headings of the columns that have no room now: tuple[str, ...]."""
 
     def __init__(self, tree: ToolTreeModel, rows: ToolFilterModel, parent: QWidget | None = None) -> None:
         super().__init__(tr("Tools and operations"), parent)
         self.setObjectName("agents.tree")
         self._tree = tree
         self._rows = rows
-        self._is_fitting = False
-        self._sized_for = 0
-        self._left_out: tuple[str, ...] = ()
+        self._hot: tuple[QPersistentModelIndex, Part] | None = None
         self.delegate = ToolDelegate(self)
         self.setModel(rows)
         self.setItemDelegate(self.delegate)
@@ -80,7 +67,10 @@ class ToolView(TreeView):
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
-        self._size_columns()
+        self.setHeaderHidden(True)
+        self.header().setStretchLastSection(False)
+        self.header().setMinimumSectionSize(1)
+        self.header().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         tree.many_changed.connect(self.viewport().update)
         self.selectionModel().currentChanged.connect(self._moved)
         self.collapsed.connect(partial(self._folded, closed=True))
@@ -91,50 +81,12 @@ class ToolView(TreeView):
     def _moved(self, _current: QModelIndex, _previous: QModelIndex) -> None:
         self.current_changed.emit()
 
-    def _size_columns(self) -> None:
-        header = self.header()
-        header.setStretchLastSection(False)
-        header.setMinimumSectionSize(32)
-        header.setSectionsMovable(False)
-        header.setSectionResizeMode(Column.NAME, QHeaderView.ResizeMode.Fixed)
-        for column in WIDTHS:
-            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
-        self._follow_text_size()
-        current_look().changed.connect(self._follow_text_size)
-        header.sectionResized.connect(self._fit_name)
-
-    def _follow_text_size(self, _why: object = None) -> None:
-        """Columns as wide as their texts want it; those that somebody made wider stay so until texts change."""
-        size = current_look().tokens.text_size
-        if size == self._sized_for:
-            return
-        self._sized_for = size
-        metrics = self.fontMetrics()
-        for column, width in WIDTHS.items():
-            heading = metrics.horizontalAdvance(tr(HEADINGS[column][0])) + _HEADING_PAD
-            self.setColumnWidth(column, max(width * size // USUAL_TEXT, heading))
-        self._fit_name()
-
-    def _fit_name(self, changed: int = -1) -> None:
-        """The name takes what the others leave; in a narrow window some are left out, and the name's tip has them."""
-        if changed == Column.NAME or self._is_fitting:
-            return
-        self._is_fitting = True
-        for column in SPARED:
-            self.setColumnHidden(column, False)
-        for column in SPARED:
-            self.setColumnHidden(column, self._room < NAME_WISH)
-        self.setColumnWidth(Column.NAME, max(NARROWEST_NAME, self._room))
-        self._is_fitting = False
-        left_out = tuple(tr(HEADINGS[column][0]) for column in reversed(SPARED) if self.isColumnHidden(column))
-        if left_out != self._left_out:
-            self._left_out = left_out
-            self.left_out.emit(left_out)
-
-    @property
-    def _room(self) -> int:
-        """What the columns that are shown leave for the name."""
-        return self.viewport().width() - sum(self.columnWidth(column) for column in WIDTHS)
+    def _fit_columns(self) -> None:
+        """Give the facts their share of the tree, and the names the rest."""
+        room = self.viewport().width()
+        fact = min(max(LEAST_FACT, room * 3 // 10), MOST_FACT)
+        self.setColumnWidth(Column.FACT, fact)
+        self.setColumnWidth(Column.NAME, room - fact)
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: N802
         """Move what stays in view; Qt takes pixels for rows here and would paint everything anew."""
@@ -149,15 +101,21 @@ class ToolView(TreeView):
     def drawRow(  # noqa: N802
         self, painter: QPainter, options: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        """The row of a group stands on a ground of its own."""
-        if self._rows.group_at(index) is not None:
-            painter.fillRect(getattr(options, "rect"), QColor(current_look().palette.raised))  # noqa: B009
+        """Paint the grounds of the row of a group, and of a tick that has no effect."""
+        palette, rect = current_look().palette, getattr(options, "rect")  # noqa: B009
+        group = self._rows.group_at(index)
+        if group is not None and group.origin != MORE:
+            painter.fillRect(rect, QColor(palette.raised))
+        elif group is None and index.data(IDLE):
+            ground = QColor(palette.verdict.ask.soft)
+            ground.setAlpha(_IDLE_ALPHA)
+            painter.fillRect(rect, ground)
         super().drawRow(painter, options, index)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
-        """Keep the name readable."""
+        """Share the room between the columns."""
         super().resizeEvent(event)
-        self._fit_name()
+        self._fit_columns()
 
     @property
     def current_row(self) -> tuple[str | None, str | None]:
@@ -191,11 +149,12 @@ class ToolView(TreeView):
     def _chosen(self) -> dict[str, set[str] | None]:
         """Tool -> its selected operations; None when the tool's own row is selected."""
         chosen: dict[str, set[str] | None] = {}
-        rows, groups = self._rows, list[int]()
+        rows, groups = self._rows, list[str]()
         for piece in cast(list[QItemSelectionRange], self.selectionModel().selection()):
             first, selected = piece.topLeft(), range(piece.top(), piece.bottom() + 1)
             if rows.group_at(first) is not None:
-                groups += selected
+                found = (rows.group_at(first.sibling(row, 0)) for row in selected)
+                groups += [group.origin for group in found if group is not None]
             elif (place := rows.place_of(first)) >= 0:
                 chosen.update((rows.tool_at(place + at).facts.name, None) for at in range(len(selected)))
             else:
@@ -207,7 +166,7 @@ class ToolView(TreeView):
         for group in groups:
             # Its row stands for all that can be ticked, but for nothing where some of it is selected itself: a
             # selection that runs over the row of a group on its way does not take in what comes after its end.
-            rights = [rows.tool_at(place) for place in rows.places_in(group)]
+            rights = [rows.tool_at(place) for place in rows.members(group)]
             if not any(right.facts.name in chosen for right in rights):
                 chosen.update((right.facts.name, None) for right in rights if not right.facts.held)
         return chosen
@@ -267,11 +226,8 @@ class ToolView(TreeView):
         self.group_folded.emit(group.origin, closed)
 
     def show_groups(self, closed: Collection[str]) -> None:
-        """Close these groups and open the others; where there are groups, they say where tools come from."""
-        self.setColumnHidden(Column.ORIGIN, self._rows.is_grouped)
-        rows = [self._rows.index(row, 0) for row in range(self._rows.rowCount() if self._rows.is_grouped else 0)]
-        groups = [(index, self._rows.group_at(index)) for index in rows]
-        opened = [(index, group is None or group.origin not in closed) for index, group in groups]
+        """Close these groups and open the others."""
+        opened = [(index, group.origin not in closed) for index, group in self._rows.groups]
         changed = [(index, is_open) for index, is_open in opened if self.isExpanded(index) != is_open]
         if changed:  # all in one layout; none for the group that somebody just opened by hand
             self.scheduleDelayedItemsLayout()
@@ -281,7 +237,7 @@ class ToolView(TreeView):
     def choose_first(self) -> None:
         """Make the first tool the current one; its group where that is closed."""
         top = self._rows.index(0, 0)
-        is_closed = self._rows.is_grouped and not self.isExpanded(top)
+        is_closed = self._rows.group_at(top) is not None and not self.isExpanded(top)
         self.setCurrentIndex(top if is_closed or not self._rows.tool_count else self._rows.tool_index(0))
 
     def open_tool(self, tool: str) -> None:
@@ -304,20 +260,35 @@ class ToolView(TreeView):
         else:
             super().keyPressEvent(event)
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
-        """A click on a box chooses its row too, so that why and preview speak of it."""
-        at = event.position().toPoint()
+    def part_at(self, at: QPoint) -> Part | None:
+        """The part of a row that a click there acts on."""
         index = self.indexAt(at)
-        if index.isValid() and hit_of(self.visualRect(index), Column(index.column()), at):
+        return self.delegate.part_at(self.visualRect(index), index, at) if index.isValid() else None
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Have the part under the mouse painted as such, and the one that was."""
+        super().mouseMoveEvent(event)
+        at = event.position().toPoint()
+        index, part = self.indexAt(at), self.part_at(at)
+        hot = (QPersistentModelIndex(index), part) if part is not None else None
+        if hot != self._hot:
+            held, self._hot = self._hot, hot
+            for one in filter(None, (held, hot)):
+                self.viewport().update(self.visualRect(one[0]))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Choose the row of a box or a switch that is clicked too, so that why and preview speak of it."""
+        at = event.position().toPoint()
+        if self.part_at(at) is not None:
             flag = QItemSelectionModel.SelectionFlag
-            self.selectionModel().setCurrentIndex(index, flag.ClearAndSelect | flag.Rows)
+            self.selectionModel().setCurrentIndex(self.indexAt(at), flag.ClearAndSelect | flag.Rows)
         super().mousePressEvent(event)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802
-        """Twice on a box is two ticks; twice on a name opens the tool."""
+        """Take twice on a box as two ticks, twice on a name as a wish to open the tool."""
         at = event.position().toPoint()
         index = self.indexAt(at)
-        if index.isValid() and hit_of(self.visualRect(index), Column(index.column()), at):
+        if self.part_at(at) is not None:
             self.mousePressEvent(event)
             return
         super().mouseDoubleClickEvent(event)
