@@ -151,7 +151,7 @@ async def test_limits_filter_shows_only_what_a_rule_limits(window: MainWindow) -
     tools = agents_page(window).tools
     tools.filters.set_filters(Filters(has_limits=True))
     assert "file" in tools.rows.shown_operations()
-    assert tools.rows.shown_count < tools.model.counts[1]
+    assert tools.rows.shown_count < tools.model.tally.every
 
 
 async def test_keys_on_a_tool_touch_only_what_the_filter_shows(window: MainWindow) -> None:
@@ -173,7 +173,7 @@ async def test_ctrl_a_selects_all_that_is_shown_and_ctrl_i_the_rest(window: Main
     tools = agents_page(window).tools
     QTest.keyClick(tools.view, Qt.Key.Key_A, CTRL)
     targets = tools.view.targets()
-    assert sum(len(target.operations) for target in targets) == tools.model.counts[1]
+    assert sum(len(target.operations) for target in targets) == tools.model.tally.every
 
     tools.view.clearSelection()
     tools.show_row("file", "read")
@@ -182,7 +182,7 @@ async def test_ctrl_a_selects_all_that_is_shown_and_ctrl_i_the_rest(window: Main
 
     chosen = {target.tool: target.operations for target in tools.view.targets()}
     assert "read" not in chosen["file"]
-    assert sum(map(len, chosen.values())) == tools.model.counts[1] - 1
+    assert sum(map(len, chosen.values())) == tools.model.tally.every - 1
 
 
 async def test_agents_say_how_much_is_on_and_many_can_be_filtered(window: MainWindow) -> None:
@@ -234,17 +234,17 @@ async def test_large_changes_are_worked_out_beside_the_window(
     window.selection.choose_agent("archivist")
     await settled(window)
     tools.show_row("file", None)
-    before = tools.model.counts
+    before = tools.model.tally
     monkeypatch.setattr("gatewright_gui.session.document.RIGHTS_AT_ONCE", 0)
 
     tools.wish("deny")
-    assert tools.model.counts == before
+    assert tools.model.tally == before
     await settled(window)
-    assert tools.model.counts[0] < before[0]
+    assert tools.model.tally.cannot > before.cannot
     window.undo()
     await settled(window)
 
-    assert tools.model.counts == before
+    assert tools.model.tally == before
     assert cell(window, "file", None).isValid()
 
 

@@ -150,11 +150,11 @@ async def test_filtering_and_one_edit_of_every_tool_in_the_tree_hold_up_nothing(
         async with gui_watchdog.during("change everything"):
             QTest.keyClick(tools.view, key, Qt.KeyboardModifier.AltModifier)
     async with gui_watchdog.during("see it"):
-        await until(lambda: tools.model.counts[0] == 0)
+        await until(lambda: tools.model.tally.cannot == tools.model.tally.every)
     async with gui_watchdog.during("take it back"):
         window.undo()
         window.undo()
-        await until(lambda: tools.model.counts[0] > 0)
+        await until(lambda: tools.model.tally.cannot < tools.model.tally.every)
 
     assert window.document.undo_stack.index() == 0
 

@@ -1,4 +1,4 @@
-"""What boxes, marks and icons of the tree and the matrix mean: a button that opens the list of them."""
+"""The meaning of boxes, marks and icons of the tree and the matrix: a button that opens the list of them."""
 
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QIcon, QPainter, QPixmap
@@ -14,13 +14,16 @@ BOXES = (
     (CheckState.ON, mark("on")),
     (CheckState.MIXED, mark("on in part")),
     (CheckState.OFF, mark("off: nobody ticked it")),
-    (CheckState.BLOCKED, mark("blocked: ticked, and turned off by another layer")),
+    (CheckState.BLOCKED, mark("no effect: ticked, and turned off by another layer")),
 )
 MARKS: tuple[tuple[str, Role, str], ...] = (
-    ("hand", "ask", mark("asks first; in the matrix a dot where some operations do")),
-    ("lock", "ask", mark("asks first, by another layer than the switch")),
-    ("triangle-alert", "ask", mark("some of it is blocked")),
-    ("list-filter", "muted", mark("limits, or a verdict that goes by the arguments")),
+    ("hand", "ask", mark("in the matrix: asks first; a dot where some operations do")),
+    ("lock", "ask", mark("asks first, and the switch cannot change that")),
+    ("trash", "deny", mark("deletes")),
+    ("send", "deny", mark("sends out")),
+    ("terminal", "deny", mark("runs commands")),
+    ("triangle-alert", "ask", mark("in the matrix: some of it has no effect")),
+    ("list-filter", "muted", mark("in the matrix: limits, or it depends on the arguments")),
     ("pencil", "ask", mark("an operation that is free text")),
     ("terminal", "ask", mark("open-ended: it may do what nobody listed")),
     ("circle-help", "ask", mark("operations that were guessed; look at them")),
@@ -28,7 +31,7 @@ MARKS: tuple[tuple[str, Role, str], ...] = (
 
 
 class LegendButton(QToolButton):
-    """Click, Space or Down opens it."""
+    """A button that a click, Space or Down opens."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -52,6 +55,6 @@ class LegendButton(QToolButton):
         painter = QPainter(picture)
         paint_share(painter, QRect(0, 5, 16, 6), Share(1, 1, 2))
         painter.end()
-        menu.addAction(QIcon(picture), tr("depends on the file: files denied, asked for first, allowed"))
+        menu.addAction(QIcon(picture), tr("in the matrix: files denied, asked for first, allowed"))
         for icon, role, words in MARKS:
             tie_icon(menu.addAction(tr(words)), icon, role)

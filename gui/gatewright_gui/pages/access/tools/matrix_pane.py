@@ -297,9 +297,9 @@ class MatrixPane(QWidget):
     def _open_menu(self, at: QPoint) -> None:
         menu = popup_menu(self)
         rows = (
-            (tr("Allow") + "\tAlt+A", "circle-check", lambda: self.edit("allow")),
+            (tr("On") + "\tAlt+A", "circle-check", lambda: self.edit("allow")),
             (tr("Ask first") + "\tAlt+K", "hand", lambda: self.edit("ask")),
-            (tr("Deny") + "\tAlt+D", "ban", lambda: self.edit("deny")),
+            (tr("Off") + "\tAlt+D", "ban", lambda: self.edit("deny")),
             (tr("Show in the tree") + "\tEnter", "list", self._ask_row),
             (tr("Copy") + "\tCtrl+C", "copy", self.view.copy_chosen),
         )

@@ -1,4 +1,4 @@
-"""What the cells of the matrix say: in the cell, in a sentence, and outside the app."""
+"""The words of the cells of the matrix: in the cell, in a sentence, and outside the app."""
 
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.right_columns import Cell, OperationCell, Summary

@@ -424,13 +424,10 @@ class ToolPane(QWidget):
     def wish(self, wanted: "Wish") -> None:
         """Turn on, make ask first, turn off what is selected; what asks first already, all of it, no longer does."""
         targets = self.view.targets()
-        if wanted == "ask" and targets and all(map(self._asks, targets)):
+        rights = self._document.rights(self._agent_id)
+        if wanted == "ask" and targets and all(_asks(rights[target.tool], target) for target in targets):
             wanted = "allow"
         self._many.edit(self._agent_id, targets, wanted)
-
-    def _asks(self, target: "Target") -> bool:
-        rows = self._document.rights(self._agent_id)[target.tool].operations
-        return all(operation_asking(row) is Asking.YES for row in rows if row.operation in target.operations)
 
     def toggle(self) -> None:
         """Space: tick or untick as the current row's box says; all that is selected goes with it."""
@@ -553,3 +550,9 @@ class ToolPane(QWidget):
                 go = partial(self._show_files, self.view.currentIndex())
                 add_action(menu, tr("Show matching files"), go, name="agents.files", icon="folder-tree")
         menu.popup(self.view.viewport().mapToGlobal(at))
+
+
+def _asks(right: ToolRight, target: "Target") -> bool:
+    """Tell whether each of these operations asks first, and only by the approvals of the agent."""
+    rows = (row for row in right.operations if row.operation in target.operations)
+    return all(operation_asking(row) is Asking.YES for row in rows)
