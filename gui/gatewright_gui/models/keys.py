@@ -74,7 +74,7 @@ PARTS = (
         (
             KeyRow(
                 "Alt+A, Alt+K, Alt+D",
-                mark("allow, ask first, deny what is selected; letters alone find a row by its name"),
+                mark("on, ask first, off for what is selected; Alt+K again: on; letters alone find a row by its name"),
             ),
             KeyRow("Space", mark("ticks or unticks; a mixed tool is turned off")),
             KeyRow(
