@@ -39,7 +39,9 @@ from gatewright.tools.parameter import LabelParameter, PathParameter, SourcePara
 from gatewright.tools.registry import operation
 from gatewright.tools.tool import Tool
 
-Path = Annotated[str, PathParameter(), Field(description="Path below the base of a source, `/` between the names.")]
+_PATH = Field(description="Path below the base of a source, `/` between the names.")
+Path = Annotated[str, PathParameter(), _PATH]
+NewPath = Annotated[str, PathParameter(makes=True), _PATH]
 Label = Annotated[str, LabelParameter(), Field(description="Label of the block, in place of its path.")]
 SourceId = Annotated[str, SourceParameter(), Field(description="Which source, if several could hold the path.")]
 Content = Annotated[str, Field(description="The text, exactly as it is to stand in the file.")]
@@ -254,7 +256,7 @@ class FileTool(ObjectTool):
 
     @operation(actions=(Action.APPEND,), output_schema=answer(fields(FILE_BLOCK)))
     async def create(
-        self, context: ToolExecutionContext, path: Path, content: Content = "", source: SourceId | None = None
+        self, context: ToolExecutionContext, path: NewPath, content: Content = "", source: SourceId | None = None
     ) -> JsonValue:
         """Make a new file on disk, empty without content; this fails if there is one."""
         at = _at_path(context, path, source)

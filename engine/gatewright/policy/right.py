@@ -119,14 +119,14 @@ class OperationFacts:
 
     ``capabilities``: the kinds that it needs; ``judged``: those kinds that the gate can judge by a parameter.
     ``parameters``: all names that it takes, with their JSON Schemas in ``schemas``; ``required``: those that a call
-    must give; ``defaulted``: those with a default, perhaps null. ``paths``: those that are, or look like, paths on disk
-    without the author's mark; ``places``: those marked as paths in a source; ``labels``: those marked as labels of
-    blocks. ``needs``: a need that the policy must provide (`Policy.provides`), or empty. ``disk_actions``: the actions
-    at arguments marked as paths on disk; ``roots``: the roots in which these lie, empty for anywhere. ``commands``: an
-    argument is a shell command. ``holds_texts``: a call may contain a text that is a path; ``takes_others``: arguments
-    that the schema does not name may contain one, if nothing refuses them. ``deletes``: its hints or name suggest that
-    it destroys something for good. ``needs_grant``: a grant of files must cover its paths outside of the agent's
-    sources.
+    must give; ``defaulted``: those with a default, perhaps null. ``paths``: those that are, or look like, paths on
+    disk without the author's mark; ``places``: those marked as paths in a source; ``makes``: calls make a new file
+    there; ``labels``: those marked as labels of blocks. ``needs``: a need that the policy must provide
+    (`Policy.provides`), or empty. ``disk_actions``: the actions at arguments marked as paths on disk; ``roots``:
+    the roots in which these lie, empty for anywhere. ``commands``: an argument is a shell command. ``holds_texts``:
+    a call may contain a text that is a path; ``takes_others``: arguments that the schema does not name may contain
+    one, if nothing refuses them. ``deletes``: its hints or name suggest that it destroys something for good.
+    ``needs_grant``: a grant of files must cover its paths outside of the agent's sources.
     """
 
     name: str
@@ -142,6 +142,7 @@ class OperationFacts:
     paths: tuple[PathArgument, ...] = ()
     needs: str = ""
     places: frozenset[str] = frozenset()
+    makes: bool = False
     labels: frozenset[str] = frozenset()
     disk_actions: frozenset[Action] = frozenset()
     roots: frozenset[str] = frozenset()

@@ -19,7 +19,15 @@ from gatewright.schema.filter import FilterResult, any_of_outputs
 from gatewright.schema.operation import choice_of, path_text
 from gatewright.schema.walk import Schema, as_object, names_required, objects, properties_of
 from gatewright.tools.declaration import kinds_from_parameters
-from gatewright.tools.parameter import CommandParameter, FileParameter, Mark, Parameter, Role, unavoidable_kinds
+from gatewright.tools.parameter import (
+    CommandParameter,
+    FileParameter,
+    Mark,
+    Parameter,
+    PathParameter,
+    Role,
+    unavoidable_kinds,
+)
 
 
 @frozen
@@ -87,6 +95,7 @@ class OperationSpec:
             paths,
             places=frozenset(parameter.name for parameter in self.parameters if parameter.role is Role.PATH),
             labels=frozenset(parameter.name for parameter in self.parameters if parameter.role is Role.LABEL),
+            makes=any(isinstance(marker, PathParameter) and marker.makes for marker in markers),
             disk_actions=done,
             roots=frozenset(root for marker in files for root in marker.roots),
             commands=commands,

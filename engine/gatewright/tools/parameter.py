@@ -49,7 +49,9 @@ Effect = Literal["read", "write"]
 
 @frozen
 class PathParameter:
-    """Marks a path inside a source: ``Annotated[str, PathParameter()]``."""
+    """Marks a path inside a source: ``Annotated[str, PathParameter()]``; ``makes``: calls make a new file there."""
+
+    makes: bool = False
 
 
 @frozen

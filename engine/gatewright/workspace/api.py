@@ -180,6 +180,7 @@ if TYPE_CHECKING:
         RightChange,
         RightState,
         agent_diff,
+        policy_diff,
         rights_changes,
     )
     from gatewright.policy.rule import (
@@ -400,7 +401,8 @@ door(
             "ToolRight",
         ),
         "gatewright.policy.rightsdiff": (
-            "AgentDiff", "ChangeKind", "PolicyDiff", "RightChange", "RightState", "agent_diff", "rights_changes",
+            "AgentDiff", "ChangeKind", "PolicyDiff", "RightChange", "RightState", "agent_diff", "policy_diff",
+            "rights_changes",
         ),
         "gatewright.policy.ruleedit": ("Limit", "RulePosition", "free_fields", "argument_names"),
         "gatewright.policy.rulematch": ("all_with_settings", "settings_of"),

@@ -92,6 +92,17 @@ class Syntax:
 
 
 @dataclass(frozen=True, slots=True)
+class Strip:
+    """A dark ground in both themes, and what stands on it."""
+
+    ground: str
+    text: str
+    muted: str
+    link: str
+    danger: str
+
+
+@dataclass(frozen=True, slots=True)
 class Palette:
     """Every colour of one theme, `#rrggbb`.
 
@@ -120,6 +131,7 @@ class Palette:
     syntax: Syntax
     diff_added: Pair
     diff_removed: Pair
+    strip: Strip
 
 
 class Look(Protocol):

@@ -28,6 +28,7 @@ from gatewright.workspace.api import (
     Workspace,
     WorkspaceError,
     Written,
+    frozen,
 )
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.command import EditCommand
@@ -38,13 +39,21 @@ from gatewright_gui.session.policyfailure import FileAlarm, OpenFailure, failure
 from gatewright_gui.session.stops import Stops
 
 T = TypeVar("T")
-__all__ = ["EVERYTHING", "ChangeSet", "Document", "FileAlarm", "OpenFailure"]
+__all__ = ["EVERYTHING", "ChangeSet", "Document", "FileAlarm", "OpenFailure", "Step"]
 
 RIGHTS_AT_ONCE = 1_500
 """Rights on more operations than these are worked out in pieces."""
 PIECE_S = 0.008
 """How long the window works before it has its turn."""
 EVERYTHING = ChangeSet(frozenset(), frozenset(), everything=True)
+
+
+@frozen
+class Step:
+    """An edit that was made; ``way``: 0 for the first time, -1 for one that was undone, 1 for one made again."""
+
+    edit: Edit
+    way: int = 0
 
 
 class Document(QObject):
@@ -97,6 +106,8 @@ class Document(QObject):
         """Those of the policy as it is now, without those of a file that is not in force."""
         self._alarm: FileAlarm | None = None
         self._snapshot_id = 0
+        self.last_step: Step | None = None
+        """The edit by which the policy became what it is; None if it came from the disk, or after tools have moved."""
         self._was_dirty = False
         self._is_gone = False
         self._saved_at: float | None = None
@@ -284,9 +295,9 @@ class Document(QObject):
         self._workspace.check(edit)
         return edit
 
-    def _apply(self, edit: Edit) -> None:
+    def _apply(self, edit: Edit, way: int = 0) -> None:
         changes = self.workspace.apply(edit)
-        self._tell_changed(changes)
+        self._tell_changed(changes, Step(edit, way))
 
     def _step(self, rewritten: int, edit: Edit, base: Written, way: int) -> None:
         """Undo or redo: the text becomes what it was there. What stood in the file before somebody else's writing was
@@ -294,14 +305,15 @@ class Document(QObject):
         """
         is_saved = self.undo_stack.index() + way == self.undo_stack.cleanIndex()
         is_old = rewritten != self._rewritten
-        self._apply(self.workspace.on_text(edit, None if is_saved or is_old else base))
+        self._apply(self.workspace.on_text(edit, None if is_saved or is_old else base), way)
 
     def tell_tools_changed(self) -> None:
         """Tools came, went or are others, without an edit of the policy: everything is looked at anew."""
         self._tell_changed(EVERYTHING)
 
-    def _tell_changed(self, changes: object) -> None:
+    def _tell_changed(self, changes: object, step: Step | None = None) -> None:
         self._snapshot_id += 1
+        self.last_step = step
         self.policy_changed.emit(changes)
         self._tell_dirty()
         self._tell_ended()
@@ -478,7 +490,7 @@ class Document(QObject):
         """Nothing is open until the next is put in, and nobody shows anything of it any more."""
         before, was_shown = self._workspace, self.path is not None
         self._workspace = self._failure = None
-        self._saved_at, self._is_gone = None, False
+        self._saved_at, self._is_gone, self.last_step = None, False, None
         self._snapshot_id += 1
         if was_shown:
             self.undo_stack.clear()

@@ -88,33 +88,33 @@ def path_shares(
 ) -> Shares:
     """The shares of an agent, at these tools or at all. `afresh`: look at the disk again."""
     if afresh:
-        _KEPT.pop(workspace, None)
+        forget_files(workspace)
     policy = workspace.policy
     agent = policy.agents[agent_id]
-    seen: dict[str, _Files | None] = {}
+    seen: dict[str, SourceFiles | None] = {}
     blocks: list[Permission] | None = None
     found: dict[tuple[str, str], Share] = {}
     for name, tool in workspace.rights(agent_id).items():
         if tools is not None and name not in tools:
             continue
-        folders = _folders_of(workspace, tool.facts.origin)
+        folders = server_folders(workspace, tool.facts.origin)
         facts = {op.name: op for op in tool.facts.operations}
         for operation, place in place_rights(policy, agent_id, tool).items():
             op = facts[operation]
             for source in (sources := sources_reached(policy, agent, tool.facts, op)):
                 if source.source_id not in seen:
-                    seen[source.source_id] = _files_of(workspace, source)
+                    seen[source.source_id] = source_files(workspace, source)
             known = [files for source in sources if (files := seen[source.source_id]) is not None]
             in_memory = bool(op.labels) and not tool.facts.needs_source
             if in_memory and blocks is None:
-                blocks = _levels_of_blocks(workspace, agent_id)
+                blocks = block_levels(workspace, agent_id)
             if known or in_memory:
                 share = FileUse(place).share(known, folders, (blocks or []) if in_memory else [])
                 found[name, operation] = replace(share, elsewhere=bool(op.path_actions or op.disk_actions))
     return found
 
 
-def _folders_of(workspace: Workspace, origin: str) -> tuple[str, ...]:
+def server_folders(workspace: Workspace, origin: str) -> tuple[str, ...]:
     """The folders that the server of a catalog is started with; none where nothing tells what it reaches."""
     catalog = next((one for one in workspace.policy.catalogs if one.catalog_id == origin), None)
     if catalog is None or catalog.command is None:
@@ -124,7 +124,7 @@ def _folders_of(workspace: Workspace, origin: str) -> tuple[str, ...]:
     return tuple(f"{folder.resolve()}/" for arg in given if arg and (folder := start / arg).is_dir())
 
 
-def _levels_of_blocks(workspace: Workspace, agent_id: str) -> list[Permission]:
+def block_levels(workspace: Workspace, agent_id: str) -> list[Permission]:
     """The levels of the blocks of memory that the agent may name; those of files are counted as files."""
     try:
         return [record.permission for record in workspace.blocks(agent_id).list() if not record.source_id]
@@ -139,11 +139,22 @@ class FileUse:
         self._place = place
         self._checks = [_check(condition) for condition in place.conditions]
 
+    @property
+    def has_conditions(self) -> bool:
+        """True if the path itself counts, besides its level."""
+        return bool(self._checks)
+
+    def block_verdict(self, level: Permission) -> Verdict:
+        """At a block of memory that has this level."""
+        return self._place.block_verdict(level)
+
     def verdict(self, source: Source, path: str, level: Permission) -> Verdict:
         """At a path, from the base, that has this level."""
         return self._place.verdict(source, level, [check(path) for check in self._checks])
 
-    def share(self, files: "Iterable[_Files]", within: Sequence[str] = (), blocks: Sequence[Permission] = ()) -> Share:
+    def share(
+        self, files: "Iterable[SourceFiles]", within: Sequence[str] = (), blocks: Sequence[Permission] = ()
+    ) -> Share:
         """At all of these files that lie in one of the folders, if any are given, and at blocks with these levels."""
         found: Counter[Verdict] = Counter(self._place.block_verdict(level) for level in blocks)
         partial = False
@@ -174,40 +185,51 @@ def _check(condition: PathCondition) -> Callable[[str], bool]:
     return lambda path: checker.is_valid(dict.fromkeys(names, path))
 
 
-class _Files:
+class SourceFiles:
     """The files of one source: `levels` by the codes of `decided`. What is our own and protected is none of them."""
 
     def __init__(self, source: Source, base: str, decided: Decided) -> None:
         self.source, self.decided = source, decided
-        self._base = base
+        self.base = base
         rules, default = source.permission_rules, source.default_permission
         self.levels = {code: level_of(code, rules, default) for code in decided.counts}
 
     def paths(self, within: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
         """Every path with its code; those in one of the folders, if any are given."""
         for folder, codes in zip(self.decided.index.folders, self.decided.codes, strict=True):
-            if within and not f"{self._base}/{folder.prefix}".startswith(tuple(within)):
+            if within and not f"{self.base}/{folder.prefix}".startswith(tuple(within)):
                 continue
             found = zip(folder.names, codes, strict=True)
             yield from ((folder.prefix + name, code) for name, code in found if code != PROTECTED)
 
 
-def _files_of(workspace: Workspace, source: Source) -> _Files | None:
-    """Of a source as far as its folder can be read; None where it cannot."""
+def source_files(workspace: Workspace, source: Source, like: SourceFiles | None = None) -> SourceFiles | None:
+    """Return the files of a source as far as its folder can be read; None where it cannot.
+
+    ``like``: those of the same source under another policy; if they lie in the same folder it is not read again.
+    """
     kept = _KEPT.setdefault(workspace, {})
     try:
         overlay, running = workspace.sources.overlay(source.source_id), workspace.sources.get(source.source_id)
         if running is None:
             return None
+        base = running.base.rstrip("/")
         before = kept.get(source.source_id)
         index = before[1] if before is not None and before[0] is running.folder else None
+        if like is not None and like.base == base:
+            index = like.decided.index
         if index is None:
             index = walk(running, _never, lambda _seen: None, limit=MOST_COUNTED)
             kept[source.source_id] = (running.folder, index)
     except WorkspaceError:
         return None
     rules = PermissionRules(source.permission_rules, source.default_permission)
-    return _Files(source, running.base.rstrip("/"), decide(index, overlay, rules, _never))
+    return SourceFiles(source, base, decide(index, overlay, rules, _never))
+
+
+def forget_files(workspace: Workspace) -> None:
+    """Have the disk looked at again with the next question."""
+    _KEPT.pop(workspace, None)
 
 
 def _never() -> bool:

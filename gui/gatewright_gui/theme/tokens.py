@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gatewright_gui.qt.look import Levels, Pair, Palette, Syntax, Tokens, Verdicts
+from gatewright_gui.qt.look import Levels, Pair, Palette, Strip, Syntax, Tokens, Verdicts
 
 TOKENS = Tokens(
     space_1=4,
@@ -71,6 +71,7 @@ LIGHT = Palette(
     ),
     diff_added=Pair("#17632f", "#e3f4e8"),
     diff_removed=Pair("#a01f19", "#fce9e7"),
+    strip=Strip(ground="#14233f", text="#ffffff", muted="#b9c4d6", link="#94bdff", danger="#ff9d94"),
 )
 
 DARK = Palette(
@@ -114,4 +115,5 @@ DARK = Palette(
     ),
     diff_added=Pair("#7fd096", "#1b2f22"),
     diff_removed=Pair("#f79d94", "#3a2322"),
+    strip=Strip(ground="#263449", text="#ffffff", muted="#b4becb", link="#94bdff", danger="#ffa79f"),
 )

@@ -27,7 +27,7 @@ from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.toast import Toast
 from gatewright_gui.session.derive import Deriver, WorkerLost
 from gatewright_gui.session.diagnostics import diagnostics
-from gatewright_gui.session.document import Document, FileAlarm
+from gatewright_gui.session.document import Document, FileAlarm, Step
 from gatewright_gui.session.draft import PolicyDraft
 from gatewright_gui.session.exporting import ExportKind
 from gatewright_gui.session.message import Message
@@ -48,6 +48,7 @@ from gatewright_gui.window.action import make_actions, refresh_actions, tip_of
 from gatewright_gui.window.asking_bar import AskingBar
 from gatewright_gui.window.first_steps import FirstSteps
 from gatewright_gui.window.guard import may_leave, may_save_without
+from gatewright_gui.window.impact_strip import ImpactStrip
 from gatewright_gui.window.live_frame import LiveFrame
 from gatewright_gui.window.menu import fill_menu
 from gatewright_gui.window.notifier import Notifier
@@ -126,10 +127,12 @@ class MainWindow(QMainWindow):
         self.steps = FirstSteps(context, self.shelf)
         self.whereabouts = Whereabouts(document, self.selection, self.shelf, preferences, self.show_page)
         self.status = StatusBar()
+        self.impact = ImpactStrip(document, self.deriver, self.tasks)
         self.setAcceptDrops(True)
         self._lay_out()
         self.toast = Toast(self, self.bars)
         self._connect()
+        self._connect_impact()
         document.stops.changed.connect(self._tell_stops)
         self.stop_bar.go_requested.connect(self._go_on)
         self._fill_menu()
@@ -166,6 +169,7 @@ class MainWindow(QMainWindow):
         right.addWidget(self.top)
         right.addWidget(self.steps)
         right.addWidget(self.shelf, 1)
+        right.addWidget(self.impact)
         middle = QHBoxLayout()
         middle.setContentsMargins(0, 0, 0, 0)
         middle.setSpacing(0)
@@ -236,6 +240,12 @@ class MainWindow(QMainWindow):
         self.menu.aboutToShow.connect(self._fill_menu)
         self.preferences.changed.connect(self._follow_text_size)
         self.toast.action_requested.connect(self.undo)
+
+    def _connect_impact(self) -> None:
+        self.upkeep.selfcheck_changed.connect(self.impact.set_checked)
+        self.impact.undo_requested.connect(self.undo)
+        self.impact.redo_requested.connect(self.redo)
+        self.impact.details_requested.connect(self.show_last_edit)
 
     # what comes into being when it is first needed
 
@@ -487,6 +497,16 @@ class MainWindow(QMainWindow):
             return False
         review = may_save(self, self.document, self.deriver, self.tasks, self.preferences)
         return await review and await verbs.save(self.document)
+
+    def show_last_edit(self) -> None:
+        """List all that the last edit changes for the agents."""
+        if self.document.last_step is not None:
+            self.tasks.start(self._show_last_edit(self.document.last_step), "impact.list", replace=True)
+
+    async def _show_last_edit(self, step: Step) -> None:
+        from gatewright_gui.window.save_review import SaveReview
+
+        await SaveReview(self, self.document, self.deriver, self.tasks, self.preferences, step).ask()
 
     def save_over(self) -> None:
         """Save the policy over what somebody else wrote into the file."""

@@ -1,4 +1,4 @@
-"""What is shown before edits of rights are written: who gains and loses what, and which calls of late would differ."""
+"""What is said after each edit, and before edits are written: who can do what now, and which calls would differ."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -15,7 +15,7 @@ from gatewright.policy.verdict import Permission
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.access.tools.right_changes import RightChangesModel
 from gatewright_gui.window.main_window import MainWindow
-from gatewright_gui.window.save_review import SaveReview
+from gatewright_gui.window.save_review import ImpactModel, SaveReview
 from tests.gui.session.opened import demo, opened_window, settled, until
 
 
@@ -54,6 +54,10 @@ async def press(
     await settled(window)
 
 
+def sentences(model: ImpactModel) -> list[str]:
+    return [str(model.index(row, 0).data()) for row in range(model.rowCount())]
+
+
 def lines(model: RightChangesModel) -> list[tuple[str, ...]]:
     return [tuple(str(model.index(row, column).data()) for column in range(4)) for row in range(model.rowCount())]
 
@@ -71,12 +75,14 @@ async def test_save_shows_dangerous_gains_first_and_writes_on_enter_alone(window
 
     shown = await review(window)
 
-    assert lines(shown.changes) == [
-        ("archivist", "file.delete (deletes)", "off", "asks first"),
-        ("archivist", "file.diff", "off", "on: by path"),
-        ("operator", "file.delete (deletes)", "asks first", "off"),
+    assert sentences(shown.changes) == [
+        "archivist can now delete 3 files after asking (file.delete)",
+        "archivist can read 11 files in 1 more way without asking (file.diff)",
+        "operator can no longer delete 3 files (file.delete)",
     ]
-    assert shown.summary.text().splitlines() == ["archivist gains 2 (1 deletes)", "operator loses 1"]
+    assert shown.changes.rows[0].line.is_dangerous
+    assert shown.changes.rows[0].line.parts[1] == "delete"
+    assert shown.summary.text() == "3 changes of what agents can do"
     await press(window, Qt.Key.Key_Escape)
     assert path_of(window).read_bytes() == before
     assert window.document.is_dirty
@@ -94,22 +100,26 @@ async def test_agents_for_which_the_same_changes_have_one_line_which_unfolds(win
 
     shown = await review(window)
 
-    told = shown.summary.text().splitlines()
-    assert told[0].startswith("operator loses 1")
-    assert told[1].startswith("4 agents, each: is new, gains ")
-    assert len(told) == 2
-    folded = lines(shown.changes)
-    assert {line[0] for line in folded} == {"4 agents", "operator"}
+    folded = sentences(shown.changes)
+    assert folded[0].startswith("copy0 and 3 others can now change ")
+    assert folded[-1] == "operator can no longer delete 3 files (file.delete)"
     shown.table.setCurrentIndex(shown.changes.index(0, 0))
     shown.table.setFocus()
     QTest.keyClick(shown.table, Qt.Key.Key_Space)
-    assert lines(shown.changes) == [
-        folded[0],
-        *((f"    {name}", *folded[0][1:]) for name in copies),
-        *folded[1:],
-    ]
+    line = shown.changes.rows[0].line
+    assert sentences(shown.changes) == [folded[0], *copies, *line.ways, *folded[1:]]
     shown.changes.turn(shown.changes.rows[0])
-    assert lines(shown.changes) == folded
+    assert sentences(shown.changes) == folded
+    await press(window, Qt.Key.Key_Escape)
+
+
+async def test_review_is_as_high_as_its_lines(window: MainWindow) -> None:
+    tick(window, "archivist", "file", "delete", on=True)
+
+    shown = await review(window)
+
+    assert shown.changes.rowCount() == 1
+    assert shown.height() < 260
     await press(window, Qt.Key.Key_Escape)
 
 
@@ -153,10 +163,62 @@ async def test_review_tells_levels_deleted_agents_and_the_recorded_calls_that_wo
 
     shown = await review(window)
 
-    assert ("", f"{source.source_id}: /zz-not-there/**", "no rule", "admin") in lines(shown.changes)
-    assert "newcomer is deleted" in shown.summary.text()
+    told_changes = sentences(shown.changes)
+    assert f"{source.source_id}: /zz-not-there/**: no rule \N{RIGHTWARDS ARROW} admin" in told_changes
+    assert "newcomer: deleted" in told_changes
     told = lines(shown.calls)
     assert [row[0] for row in told] == ["archivist", "archivist"]
     assert all(row[1].startswith("file.list") and row[2] == "allow" and row[3].startswith("deny: ") for row in told)
     assert shown.calls_view.isVisible()
     await press(window, Qt.Key.Key_Escape)
+
+
+async def test_line_tells_what_an_edit_changes_and_takes_it_back(window: MainWindow) -> None:
+    strip = window.impact
+    place = strip.geometry()
+    assert strip.text.startswith("Checked: what is ticked, shown and callable agree (")
+    tick(window, "archivist", "file", "delete", on=True)
+    assert strip.text.startswith("Turn on delete of file for archivist")
+    assert strip.text.endswith("counting...")
+    await settled(window)
+    assert strip.text.startswith("archivist can now delete 3 files after asking (file.delete)")
+    assert "the model sees 1 more operation (" in strip.text
+    assert not strip.is_counting
+    assert strip.words.accessibleName() == f"Last edit: {strip.text}"
+
+    QTest.keyClick(strip.undo_button, Qt.Key.Key_Return)
+    await settled(window)
+
+    assert not window.document.is_dirty
+    assert strip.text.startswith("archivist can no longer delete 3 files (file.delete)")
+    assert strip.undo_button.text() == "Redo"
+    QTest.mouseClick(strip.undo_button, Qt.MouseButton.LeftButton)
+    await settled(window)
+    assert window.document.is_dirty
+    assert strip.undo_button.text() == "Undo"
+    assert strip.geometry() == place
+
+
+async def test_line_leads_to_the_list_of_its_edit(window: MainWindow) -> None:
+    tick(window, "archivist", "file_delete", "", on=True)
+    await settled(window)
+    assert window.impact.text.startswith("No one's access changes. 1 tick has no effect yet.")
+    tick(window, "archivist", "file", "delete", on=True)
+    await settled(window)
+
+    QTest.keyClick(window.impact.words, Qt.Key.Key_Return)
+    await until(lambda: bool(reviews()))
+    (shown,) = reviews()
+    await until(lambda: "save.review" not in window.tasks.names)
+
+    assert sentences(shown.changes) == ["archivist can now delete 3 files after asking (file.delete)"]
+    assert not shown.accept_button.isVisible()
+    await press(window, Qt.Key.Key_Escape)
+    assert window.document.is_dirty
+
+
+async def test_answer_of_an_older_edit_is_never_shown(window: MainWindow) -> None:
+    tick(window, "archivist", "file", "delete", on=True)
+    tick(window, "operator", "memory_delete", "", on=False)
+    await settled(window)
+    assert window.impact.text.startswith("operator can no longer delete data (memory_delete)")

@@ -12,8 +12,10 @@ from gatewright.workspace.api import (
     Observed,
     ObservedKind,
     PolicyRule,
+    Replay,
     Verdict,
     available_zones,
+    replay_rule,
     split_name,
 )
 from gatewright_gui.pages.access.rules.rule_form import RuleForm
@@ -38,7 +40,6 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.argument import arguments_for
-from gatewright_gui.session.review import Replay, replay_rule
 from gatewright_gui.session.verbs import policy as verbs
 from gatewright_gui.session.verdict import verdict_words
 

@@ -14,9 +14,6 @@ from gatewright_gui.qt.table_model import Index, RowModel
 
 HEADINGS = (mark("Agent"), mark("What changes"), mark("Now"), mark("Then"))
 AGENT, WHAT, NOW, THEN = range(4)
-_BELOW = "    "
-_NAMED = 20
-"""Agents that the tooltip names."""
 
 
 class RightChangesModel(RowModel[ChangeRow]):
@@ -30,8 +27,6 @@ class RightChangesModel(RowModel[ChangeRow]):
         self._counts: Counter[str] = Counter()
         self._words: tuple[str, ...] = ()
         self._kind = ""
-        self._open: set[ChangeRow] = set()
-        """Lines for several agents whose agents are shown below."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -77,28 +72,6 @@ class RightChangesModel(RowModel[ChangeRow]):
             self._words, self._kind = wanted
             self.refresh_rows(self._fitting(range(len(self._every))), stay=False)
 
-    def turn(self, row: ChangeRow) -> bool:
-        """Show the agents of a line one by one below it, or no longer; False where it is for one."""
-        at = self.find(row)
-        if not row.agents or at < 0:
-            return False
-        below, last = at + 1, at + len(row.agents)
-        rest = self.rows[below:]
-        self._open ^= {row}
-        if row in self._open:
-            self.beginInsertRows(QModelIndex(), below, last)
-            self.rows = (*self.rows[:at], *self._unfolded(row), *rest)
-            self.endInsertRows()
-        else:
-            self.beginRemoveRows(QModelIndex(), below, last)
-            self.rows = (*self.rows[:below], *self.rows[last + 1 :])
-            self.endRemoveRows()
-        return True
-
-    def _unfolded(self, row: ChangeRow) -> list[ChangeRow]:
-        names = row.agents if row in self._open else ()
-        return [row, *(row._replace(agent_id=f"{_BELOW}{name}", agents=()) for name in names)]
-
     def _fitting(self, places: Sequence[int]) -> Sequence[ChangeRow]:
         """Which of these fit, one word after the other: each leaves fewer to look at."""
         rows, texts, kind = self._every, self._texts, self._kind
@@ -106,9 +79,7 @@ class RightChangesModel(RowModel[ChangeRow]):
             places = [at for at in places if rows[at].kind == kind]
         for word in self._words:
             places = [at for at in places if word in texts[at]]
-        if not self._open:
-            return [rows[at] for at in places]
-        return [line for at in places for line in self._unfolded(rows[at])]
+        return [rows[at] for at in places]
 
     def text(self, row: ChangeRow, column: int, /) -> str:
         """Agent, what, now, then."""
@@ -116,11 +87,7 @@ class RightChangesModel(RowModel[ChangeRow]):
 
     def tip(self, row: ChangeRow, _column: int, /) -> str:
         """The whole line, with the agents that it is for."""
-        who = ", ".join(row.agents[:_NAMED]) if row.agents else row.agent_id.strip()
-        if len(row.agents) > _NAMED:
-            who = tr("{names} and {count:,} more", names=who, count=len(row.agents) - _NAMED)
-        told = f"{who}: {row.what}: {row.now} -> {row.then}"
-        return f"{told}\n{tr('Space or a click shows each agent')}" if row.agents else told
+        return f"{row.agent_id}: {row.what}: {row.now} -> {row.then}"
 
     spoken = tip
 
