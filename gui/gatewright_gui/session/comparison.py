@@ -58,7 +58,7 @@ from gatewright_gui.session.path_share import (
 )
 
 MOST_LINES, MOST_CALLS = 500, 200
-PROVIDER = "anthropic"
+PROVIDER = "mcp"
 """The format in which the tokens of tools are counted."""
 Since = Edit | None
 """The edit before which the policy was another one; None: the policy in the file."""
