@@ -10,6 +10,7 @@ from contextlib import closing
 
 import pytest
 
+from gatewright.adapters.hosts import claude_code
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Approval, ApprovalRequest
 from gatewright.policy.verdict import Verdict
@@ -205,20 +206,26 @@ async def test_a_call_that_the_host_could_run_in_place_of_ending_is_denied_with_
     [((), None, "\n"), (("t1",), None, "\n"), (("t1",), "tool_use", "")],
     ids=["nothing", "incomplete", "half a line"],
 )
-@pytest.mark.parametrize(("later", "decision"), [(("t1",), "defer"), (("t1", "t2"), "deny")])
+@pytest.mark.parametrize(("later", "is_alone"), [(("t1",), True), (("t1", "t2"), False)])
 async def test_an_answer_that_is_not_whole_when_its_first_call_is_asked_about_is_waited_for(
-    world: HookWorld, first: tuple[str, ...], stop: str | None, end: str, later: tuple[str, ...], decision: str
+    world: HookWorld,
+    monkeypatch: pytest.MonkeyPatch,
+    first: tuple[str, ...],
+    stop: str | None,
+    end: str,
+    later: tuple[str, ...],
+    is_alone: bool,
 ) -> None:
-    world.host = PRINTS
+    monkeypatch.setattr(claude_code, "_WHOLE_S", 3600.0)  # however busy the machine is
     transcript = _transcript(world, *first, stop=stop, end=end)
-    asked = asyncio.ensure_future(
-        world.ask("Write", {"file_path": "a.txt", "content": "x"}, "t1", transcript_path=transcript)
+    event = claude_code.HOST.read(
+        json.loads(world.message("PreToolUse", "Write", {}, "t1", transcript_path=transcript))
     )
-    await until(lambda: world.rows("ApprovalRequested"))
+    asked = asyncio.ensure_future(claude_code.HOST.can_defer(event, PRINTS))
     await asyncio.sleep(0.1)
     assert not asked.done()
     _transcript(world, *later)
-    assert (await asked)["permissionDecision"] == decision
+    assert await asked is is_alone
 
 
 @pytest.mark.parametrize(("stop", "end"), [(None, "\n"), ("tool_use", "")], ids=["incomplete", "half a line"])
