@@ -222,7 +222,9 @@ def share_words(share: Share, verdict: Verdict) -> str:
         name = counted(share.files, "file", "files")
     if share.is_partial:
         name = tr("the first {files}", files=name)
-    reached = share.allow if verdict is Verdict.ALLOW else share.ask
+    if verdict is Verdict.ALLOW and share.ask and not share.allow:
+        return ""  # perhaps counted before the row stopped asking
+    reached = share.allow if verdict is Verdict.ALLOW else share.ask + share.allow
     if reached == share.files:
         return tr("all of {files}", files=name)
     if verdict is Verdict.ALLOW and share.ask:

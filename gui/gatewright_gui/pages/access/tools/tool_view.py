@@ -66,11 +66,12 @@ class ToolView(TreeView):
         self.setExpandsOnDoubleClick(False)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setHeaderHidden(True)
         self.header().setStretchLastSection(False)
         self.header().setMinimumSectionSize(1)
-        self.header().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.header().setSectionResizeMode(Column.NAME, QHeaderView.ResizeMode.Stretch)
+        self.header().setSectionResizeMode(Column.FACT, QHeaderView.ResizeMode.Fixed)
         tree.many_changed.connect(self.viewport().update)
         self.selectionModel().currentChanged.connect(self._moved)
         self.collapsed.connect(partial(self._folded, closed=True))
@@ -83,10 +84,7 @@ class ToolView(TreeView):
 
     def _fit_columns(self) -> None:
         """Give the facts their share of the tree, and the names the rest."""
-        room = self.viewport().width()
-        fact = min(max(LEAST_FACT, room * 3 // 10), MOST_FACT)
-        self.setColumnWidth(Column.FACT, fact)
-        self.setColumnWidth(Column.NAME, room - fact)
+        self.setColumnWidth(Column.FACT, min(max(LEAST_FACT, self.viewport().width() * 3 // 10), MOST_FACT))
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: N802
         """Move what stays in view; Qt takes pixels for rows here and would paint everything anew."""
@@ -114,8 +112,8 @@ class ToolView(TreeView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Share the room between the columns."""
-        super().resizeEvent(event)
         self._fit_columns()
+        super().resizeEvent(event)
 
     @property
     def current_row(self) -> tuple[str | None, str | None]:
