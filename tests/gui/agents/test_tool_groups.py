@@ -17,7 +17,7 @@ from gatewright_gui.pages.access.tools.matrix_pane import MatrixPane
 from gatewright_gui.pages.access.tools.tool_filter import ToolFilterModel
 from gatewright_gui.pages.access.tools.tool_group import MORE
 from gatewright_gui.pages.access.tools.tool_pane import ToolPane
-from gatewright_gui.pages.access.tools.tool_tree import Column
+from gatewright_gui.pages.access.tools.tool_tree import COLUMNS, Column
 from gatewright_gui.pages.servers.server_dialogs import TrustDialog
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.window.main_window import MainWindow
@@ -146,12 +146,12 @@ async def test_group_tells_its_name_its_kind_its_count_and_its_state_in_words(wi
         "far, MCP server, 1 of 30, mixed",
     ]
     spoken = QAccessible.queryAccessibleInterface(pane(window).view)
-    plant = spoken.child(0)
+    plant = spoken.child(COLUMNS)  # behind the headings
     assert plant.text(QAccessible.Text.Name) == told[0]
     assert (plant.state().expandable, plant.state().expanded, plant.state().checkable) == (1, 1, 1)
     choose(window, "plant")
     press(window, KEY.Key_Left)
-    assert (spoken.child(0).state().expandable, spoken.child(0).state().expanded) == (1, 0)
+    assert (spoken.child(COLUMNS).state().expandable, spoken.child(COLUMNS).state().expanded) == (1, 0)
 
 
 async def test_space_turns_a_group_on_but_what_waits_to_be_accepted_and_one_undo_takes_it_back(

@@ -287,6 +287,12 @@ class ToolFilterModel(QAbstractItemModel):
             return Qt.ItemFlag.NoItemFlags
         return (LEAF_FLAGS if 0 < index.internalId() < IN_GROUP else FLAGS)[column != 0]
 
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Words over the columns."""
+        return self._tree.headerData(section, orientation, role)
+
     # cells
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:

@@ -37,7 +37,7 @@ from gatewright_gui.pages.access.tools.row_state import (
     tool_state,
     verdict_of,
 )
-from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.session.observed import Noted, noted_rows, noted_tool
 from gatewright_gui.session.path_share import Share, Shares
@@ -62,6 +62,7 @@ class Column(IntEnum):
 
 
 COLUMNS = len(Column)
+HEADINGS = (mark("Tool or operation"), mark("What narrows it"))
 
 
 class Mend(StrEnum):
@@ -349,6 +350,13 @@ class ToolTreeModel(QAbstractItemModel):
         if not index.isValid():
             return Qt.ItemFlag.NoItemFlags
         return (LEAF_FLAGS if index.internalId() else FLAGS)[index.column() != 0]
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Words over the columns, which nobody sees and a screen reader says."""
+        is_one = orientation == Qt.Orientation.Horizontal and 0 <= section < COLUMNS
+        return tr(HEADINGS[section]) if is_one and role == Qt.ItemDataRole.DisplayRole else None
 
     # cells
 
