@@ -40,8 +40,7 @@ from gatewright.tools.registry import operation
 from gatewright.tools.tool import Tool
 
 _PATH = Field(description="Path below the base of a source, `/` between the names.")
-Path = Annotated[str, PathParameter(), _PATH]
-NewPath = Annotated[str, PathParameter(makes=True), _PATH]
+Path, NewPath = Annotated[str, PathParameter(), _PATH], Annotated[str, PathParameter(makes=True), _PATH]
 Label = Annotated[str, LabelParameter(), Field(description="Label of the block, in place of its path.")]
 SourceId = Annotated[str, SourceParameter(), Field(description="Which source, if several could hold the path.")]
 Content = Annotated[str, Field(description="The text, exactly as it is to stand in the file.")]

@@ -176,7 +176,6 @@ if TYPE_CHECKING:
     from gatewright.policy.rightsdiff import (
         AgentDiff,
         ChangeKind,
-        PolicyDiff,
         RightChange,
         RightState,
         agent_diff,
@@ -401,7 +400,7 @@ door(
             "ToolRight",
         ),
         "gatewright.policy.rightsdiff": (
-            "AgentDiff", "ChangeKind", "PolicyDiff", "RightChange", "RightState", "agent_diff", "policy_diff",
+            "AgentDiff", "ChangeKind", "RightChange", "RightState", "agent_diff", "policy_diff",
             "rights_changes",
         ),
         "gatewright.policy.ruleedit": ("Limit", "RulePosition", "free_fields", "argument_names"),

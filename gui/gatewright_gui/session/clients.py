@@ -33,6 +33,7 @@ __all__ = [
     "ClientFile",
     "ClientServer",
     "ClientSession",
+    "ClientStatus",
     "Clients",
     "ServingProcess",
     "edit_of_client",

@@ -20,6 +20,8 @@ from gatewright.workspace.api import (
     Permission,
     PlaceRight,
     Policy,
+    Replay,
+    ReplayedCall,
     RightState,
     Source,
     ToolListing,
@@ -31,6 +33,7 @@ from gatewright.workspace.api import (
     inverse,
     place_rights,
     replay,
+    replay_rule,
     rights_changes,
     sources_reached,
     strictest,
@@ -58,6 +61,8 @@ from gatewright_gui.session.path_share import (
 )
 
 MOST_LINES, MOST_CALLS = 500, 200
+__all__ = ["PROVIDER", "Replay", "ReplayedCall", "call_impact", "impact", "model_impact", "replay_rule", "without_text"]
+
 PROVIDER = "mcp"
 """The format in which the tokens of tools are counted."""
 Since = Edit | None

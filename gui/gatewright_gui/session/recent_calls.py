@@ -16,6 +16,8 @@ from gatewright_gui.session.audit import Timeline
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.effects import Used
 
+__all__ = ["DAYS", "RecentCalls", "RecentCallsWatch", "ToolCalls"]
+
 LOOK_MS = 2_000
 DAYS, STRETCH_S = 30, 1_800
 

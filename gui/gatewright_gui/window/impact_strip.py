@@ -25,7 +25,7 @@ from gatewright_gui.pages.access.tools.right_lines import limit_words
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.plaintext import LEFT, LONGEST_LINE, label_text, tip_text
+from gatewright_gui.qt.plaintext import LEFT, LONGEST_LINE, label_text, line_text, tip_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.comparison import call_impact, impact, model_impact, without_text
 from gatewright_gui.session.derive import Deriver
@@ -100,7 +100,7 @@ class StripText(QAbstractButton):
         left, right = space, self.width() - space
         for kind, text in self._pieces:
             metrics = self._metrics(kind)
-            cut = metrics.elidedText(text, Qt.TextElideMode.ElideRight, right - left)
+            cut = line_text(metrics, text, right - left)
             painter.setFont(self._font(kind, underlined=kind == _LINK and self.underMouse()))
             painter.setPen(QColor(palette.muted if self.is_quiet else colours[kind]))
             painter.drawText(QRect(left, 0, right - left, self.height()), LEFT, cut)

@@ -22,7 +22,7 @@ from gatewright_gui.qt.dialog import FormDialog, shown
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import named, stretch
 from gatewright_gui.qt.look import Role, current_look, role_colour
-from gatewright_gui.qt.plaintext import LEFT, LONGEST_LINE, label_text
+from gatewright_gui.qt.plaintext import LEFT, LONGEST_LINE, label_text, line_text
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
@@ -124,7 +124,7 @@ class ImpactDelegate(Delegate):
         painter.setPen(QColor(role_colour(role)))
         metrics = QFontMetrics(font)
         told = label_text(text, LONGEST_LINE)
-        cut = metrics.elidedText(told, Qt.TextElideMode.ElideRight, max(rect.right() - left - 4, 0))
+        cut = line_text(metrics, text, max(rect.right() - left - 4, 0))
         painter.drawText(QRect(left, rect.top(), max(rect.right() - left, 0), rect.height()), LEFT, cut)
         return left + metrics.horizontalAdvance(told)
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy import policyedit, rights, sourceedit
 from gatewright.policy.document import Agent, PermissionRule, Policy
 from gatewright.policy.edit import Edit, apply, edit_between, inverse
@@ -177,7 +178,7 @@ def drawn_edit(workspace: Workspace, draw: random.Random) -> Edit:
             kept = tuple(one for one in agent.tool_rules if not isinstance(one.rule_type, ArgumentConstraints))
             return edited_agent(policy, replace(agent, tool_rules=kept if draw.random() < 0.5 else (*kept, limit)))
         case _:
-            when = {"properties": {"path": {"pattern": draw.choice(["md$", "^drafts/"])}}}
+            when: dict[str, JsonValue] = {"properties": {"path": {"pattern": draw.choice(["md$", "^drafts/"])}}}
             rule = PolicyRule(
                 "drawn", draw.choice([Verdict.DENY, Verdict.ASK]), tools=("file",), operations=(operation,), when=when
             )

@@ -17,12 +17,10 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import (
-    ClientStatus,
     Effect,
     GatewrightError,
     Observed,
     ObservedKind,
-    ToolCalls,
     ToolFacts,
     is_observed,
 )
@@ -47,11 +45,11 @@ from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.asked_today import AskedToday, asked_today, mending_of
 from gatewright_gui.session.catalogs import CatalogRow, Catalogs
-from gatewright_gui.session.clients import ClientFile, Clients
+from gatewright_gui.session.clients import ClientFile, Clients, ClientStatus
 from gatewright_gui.session.coding_agents import CodingAgents, HostStatus, edit_to_remove
 from gatewright_gui.session.confinement import standing_of, why_not_run
 from gatewright_gui.session.effects import OriginReach, origins_of
-from gatewright_gui.session.recent_calls import RecentCalls, RecentCallsWatch
+from gatewright_gui.session.recent_calls import RecentCalls, RecentCallsWatch, ToolCalls
 from gatewright_gui.session.servers import (
     Connected,
     Fact,

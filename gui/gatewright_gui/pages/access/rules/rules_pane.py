@@ -12,10 +12,8 @@ from gatewright.workspace.api import (
     Observed,
     ObservedKind,
     PolicyRule,
-    Replay,
     Verdict,
     available_zones,
-    replay_rule,
     split_name,
 )
 from gatewright_gui.pages.access.rules.rule_form import RuleForm
@@ -40,6 +38,7 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.argument import arguments_for
+from gatewright_gui.session.comparison import Replay, replay_rule
 from gatewright_gui.session.verbs import policy as verbs
 from gatewright_gui.session.verdict import verdict_words
 

@@ -4,7 +4,6 @@ from datetime import datetime
 
 from PySide6.QtWidgets import QStyleOptionViewItem
 
-from gatewright.workspace.api import Replay, ReplayedCall
 from gatewright_gui.pages.activity.rows import mark_of, time_words
 from gatewright_gui.pages.trial.table import verdict_mark
 from gatewright_gui.qt.language import counted, mark, tr
@@ -12,6 +11,7 @@ from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
 from gatewright_gui.session.audit_call import outcome_words
+from gatewright_gui.session.comparison import Replay, ReplayedCall
 from gatewright_gui.session.verdict import verdict_words
 
 TIME, CALL, THEN, DRAFTED = range(4)
