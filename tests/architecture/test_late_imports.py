@@ -104,6 +104,7 @@ LATE = {
         "gatewright_gui.window.guard",
         "gatewright_gui.window.main_window",
         "gatewright_gui.window.pages",
+        "gatewright_gui.window.welcome",
     ),
 }
 

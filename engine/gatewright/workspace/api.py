@@ -290,7 +290,14 @@ if TYPE_CHECKING:
         uninstall_edit,
         write_host_file,
     )
-    from gatewright.workspace.host_status import HostFact, HostLevel, HostStatus, find_hosts
+    from gatewright.workspace.host_status import (
+        HostFact,
+        HostLevel,
+        HostStatus,
+        find_hosts,
+        host_effects,
+        host_files_there,
+    )
     from gatewright.workspace.pins import CatalogState, Waiting, waiting
     from gatewright.workspace.policy_reader import text_problems
     from gatewright.workspace.policytext import WorkspaceImage
@@ -468,7 +475,9 @@ door(
             "HostEdit", "host_around", "host_file", "host_of", "install_edit", "project_of", "uninstall_edit",
             "write_host_file",
         ),
-        "gatewright.workspace.host_status": ("HostFact", "HostLevel", "HostStatus", "find_hosts"),
+        "gatewright.workspace.host_status": (
+            "HostFact", "HostLevel", "HostStatus", "find_hosts", "host_effects", "host_files_there",
+        ),
         "gatewright.workspace.sandbox": ("Copied", "CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.trust": ("Journal", "TypedText", "TypedTexts", "UnsavedPolicy", "write_beside"),
         "gatewright.workspace.pins": ("CatalogState", "Waiting", "waiting"),

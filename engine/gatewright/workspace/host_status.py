@@ -33,7 +33,10 @@ from gatewright.base.errors import GatewrightError, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, digest
 from gatewright.gate import AuditFilter, AuditIndex, state_folder
+from gatewright.policy.right import Effect
 from gatewright.policy.verdict import Word
+from gatewright.tools import read_definitions
+from gatewright.tools.host_tool import HostTool
 from gatewright.workspace.client_file import content_of
 from gatewright.workspace.host_files import (
     HostFile,
@@ -46,6 +49,7 @@ from gatewright.workspace.host_files import (
     records,
     unit_of,
 )
+from gatewright.workspace.manifest import shipped_host
 from gatewright.workspace.workspace import Workspace
 
 
@@ -70,6 +74,7 @@ class HostFact:
 class HostStatus:
     """The state of one host: ``program``: where it is, None if it is not on the PATH; ``is_found``: it or its settings
     exist. With a hook: its file, policy and agent, the last call and the calls of today; None stands for unknown.
+    ``is_everywhere``: the hook holds in more than one project.
     """
 
     host_id: str
@@ -85,6 +90,7 @@ class HostStatus:
     last_call_s: float | None = None
     calls_today: int | None = None
     facts: tuple[HostFact, ...] = ()
+    is_everywhere: bool = False
 
     @property
     def level(self) -> HostLevel:
@@ -121,6 +127,20 @@ def find_hosts(where: Around | None = None, *, keys: Path | None = None) -> tupl
     """Return the status of every known host, those on this machine first."""
     found = [host_status(host_id, where, keys=keys) for host_id in HOST_IDS]
     return tuple(sorted(found, key=lambda one: not one.is_found))
+
+
+def host_files_there(where: Around | None = None) -> tuple[Path, ...]:
+    """List the existing files of all hosts in which `find_hosts` looks for hooks."""
+    where = where or host_around()
+    files = {file.path for host_id in HOST_IDS for file in files_of(host_of(host_id), where)}
+    return tuple(sorted(path for path in files if path.is_file()))
+
+
+def host_effects(host_id: str) -> frozenset[Effect]:
+    """Return what the built-in tools of a host do, by our definitions of them. Raises WorkspaceError."""
+    definitions, _ = read_definitions(shipped_host(host_id)[1])
+    tools = (HostTool(one, origin=host_id, trusted=True) for one in definitions)
+    return frozenset(op.effect for tool in tools for op in tool.facts().operations)
 
 
 def host_status(host_id: str, where: Around | None = None, *, keys: Path | None = None) -> HostStatus:
@@ -182,6 +202,7 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
         last,
         today,
         tuple(facts),
+        any(one.scope is not HostScope.PROJECT for one in gated),
     )
 
 

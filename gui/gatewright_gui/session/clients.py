@@ -38,6 +38,7 @@ __all__ = [
     "ServingProcess",
     "edit_of_client",
     "gateway_command",
+    "is_worth_telling",
     "known_client_files",
     "servers_in",
     "write_edit",
@@ -99,7 +100,12 @@ class Clients(QObject):
                 if known is None or known[0] != stamp:
                     known = self._read[file.path] = stamp, client_status(file)
                 found.append(known[1])
-        return tuple(one for one in found if one.servers or one.is_gated or one.fault or not _is_shared(one.file))
+        return tuple(one for one in found if is_worth_telling(one))
+
+
+def is_worth_telling(status: ClientStatus) -> bool:
+    """Tell whether a client's file says something of servers, or is there for nothing else."""
+    return bool(status.servers or status.is_gated or status.fault) or not _is_shared(status.file)
 
 
 def _is_shared(file: ClientFile) -> bool:

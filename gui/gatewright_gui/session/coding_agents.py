@@ -2,20 +2,28 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from shiboken6 import isValid
 
 from gatewright.workspace.api import (
+    ClientStatus,
+    Effect,
     GatewrightError,
     HostEdit,
     HostFact,
     HostLevel,
     HostScope,
     HostStatus,
+    client_files,
+    client_status,
     find_hosts,
+    frozen,
     host_around,
+    host_effects,
     host_file,
+    host_files_there,
     host_of,
     install_edit,
     project_of,
@@ -23,12 +31,16 @@ from gatewright.workspace.api import (
     write_agent_policy,
     write_host_file,
 )
-from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.language import counted, mark, tr
+from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.clients import is_worth_telling
 from gatewright_gui.session.document import Document
 
 __all__ = [
     "CodingAgents",
+    "FoundProgram",
+    "FoundPrograms",
     "HostEdit",
     "HostFact",
     "HostLevel",
@@ -39,6 +51,7 @@ __all__ = [
     "edit_to_remove",
     "facts_of",
     "hosts_beside",
+    "look_for_programs",
     "new_agent_of",
     "write_gate",
 ]
@@ -185,3 +198,94 @@ def edit_to_remove(status: HostStatus) -> HostEdit:
     if status.file is None:
         raise GatewrightError(tr("no gate is there"))
     return uninstall_edit(status.file)
+
+
+# before any policy is open
+
+_CAN = {
+    Effect.RUN: mark("run commands"),
+    Effect.DELETE: mark("delete things"),
+    Effect.CHANGE: mark("change files"),
+    Effect.SEND: mark("reach the web"),
+}
+"""What coding agents do, the worst first."""
+_WORST: tuple[Role, ...] = ("deny", "ask", "allow")
+_ICONS: dict[Role, str] = {"deny": "shield-alert", "ask": "triangle-alert", "allow": "shield-check"}
+
+
+@frozen
+class FoundProgram:
+    """A coding agent or an MCP client on this computer: its servers and effects in words, and the weight of these.
+
+    ``key``: of its row in Servers; ``policy``: of the gate before it, None without one.
+    """
+
+    key: tuple[str, str]
+    name: str
+    servers: str
+    does: str
+    role: Role
+    note: str = ""
+    policy: Path | None = None
+
+    @property
+    def icon(self) -> str:
+        """The icon of its weight."""
+        return _ICONS[self.role]
+
+
+@frozen
+class FoundPrograms:
+    """The programs, the worst first, and how many configuration files were read for that."""
+
+    programs: tuple[FoundProgram, ...]
+    files: int
+
+
+def look_for_programs() -> FoundPrograms:
+    """Find the user's own coding agents and MCP clients by their files; nothing is started. Takes time."""
+    where = host_around()
+    files = tuple(file for file in client_files(where.home) if not file.is_project and file.path.is_file())
+    clients = {one.file.client.client_id: one for one in map(client_status, files) if is_worth_telling(one)}
+    found = [_host_program(one, clients.pop(one.host_id, None)) for one in find_hosts(where) if one.is_found]
+    found += map(_client_program, clients.values())
+    read = {file.path for file in files} | {*host_files_there(where)}
+    return FoundPrograms(tuple(sorted(found, key=lambda one: _WORST.index(one.role))), len(read))
+
+
+def _host_program(host: HostStatus, client: ClientStatus | None) -> FoundProgram:
+    count = 0 if client is None else len(client.servers)
+    servers = counted(count, "server", "servers") if count else ""
+    key = "host", host.host_id
+    if host.file is not None and host.is_everywhere:
+        is_held = host.level is not HostLevel.RED
+        does = tr("asks a gate before each call") if is_held else tr("has a gate that does not hold")
+        return FoundProgram(key, host.title, servers, does, "allow" if is_held else "deny", policy=host.policy)
+    effects = host_effects(host.host_id)
+    words = [tr(word) for effect, word in _CAN.items() if effect in effects]
+    does = tr("can {first} and {last}", first=", ".join(words[:-1]), last=words[-1]) if words[1:] else ""
+    does = does or (tr("can {what}", what=words[0]) if words else tr("only reads"))
+    role: Role = "deny" if effects & {Effect.RUN, Effect.DELETE} else "ask" if words else "allow"
+    note = _unknown(count)
+    if host.file is not None:
+        note = tr("asks a gate in one project alone, by {file}", file=host.file.path)
+    return FoundProgram(key, host.title, servers, does, role, note)
+
+
+def _client_program(client: ClientStatus) -> FoundProgram:
+    key, name, count = ("client", str(client.file.path)), client.file.client.name, len(client.servers)
+    servers = counted(count, "server", "servers") if count else tr("no servers")
+    if client.fault:
+        return FoundProgram(key, name, "", tr("unknown: its file cannot be read"), "ask", client.fault.replace("`", ""))
+    if not client.is_gated:
+        does = tr("unknown until its servers are started") if count else tr("reaches nothing: it has no servers")
+        return FoundProgram(key, name, servers, does, "ask" if count else "allow")
+    if count:
+        passing = tr("reaches {servers} past its gate", servers=servers)
+        return FoundProgram(key, name, servers, passing, "ask", _unknown(count), client.policy)
+    return FoundProgram(key, name, "", tr("reaches its servers through a gate"), "allow", policy=client.policy)
+
+
+def _unknown(count: int) -> str:
+    """Say of servers that nobody has started what is known of them."""
+    return tr("what its servers can do is unknown until they are started") if count else ""

@@ -45,6 +45,8 @@ class Navigator(QObject):
     """Agent id, tool, operation or None, arguments or None, the folder of a coding agent or "": the Console begins a
     call of it.
     """
+    decision_requested = Signal()
+    """The Console decides the call that was begun just before, once it is filled in."""
     span_requested = Signal(object)
     """(from, to) in seconds since 1970: Activity shows the calls of that span."""
     difference_requested = Signal(object)
@@ -53,6 +55,8 @@ class Navigator(QObject):
     """The Catalogs page asks which servers of a client are to be taken in."""
     client_requested = Signal()
     """The Catalogs page asks which client the gateway goes into."""
+    server_requested = Signal(object)
+    """tuple[str, str], what a row of Servers stands for and its name: that row is to be chosen once it is there."""
     trust_requested = Signal(object)
     """Id of a catalog: the Catalogs page asks whether its server is trusted."""
     reload_requested = Signal()
@@ -80,6 +84,11 @@ class Navigator(QObject):
         """Ask which client the gateway goes into."""
         self.page_requested.emit("servers")  # first, as above
         self.client_requested.emit()
+
+    def go_to_server(self, kind: str, name: str) -> None:
+        """Show a row of Servers: what it stands for (a catalog, host or client) and its name."""
+        self.page_requested.emit("servers")  # first, as above
+        self.server_requested.emit((kind, name))
 
     def ask_for_trust(self, catalog_id: str) -> None:
         """Ask whether the server of a catalog is trusted."""
@@ -133,6 +142,11 @@ class Navigator(QObject):
         """
         self.page_requested.emit("try")  # first, as above
         self.call_requested.emit(agent_id, tool, operation, arguments, folder)
+
+    def decide_call(self, agent_id: str, tool: str, operation: str, arguments: Mapping[str, JsonValue]) -> None:
+        """Begin a call in the Console, and let the gate decide it."""
+        self.go_to_call(agent_id, tool, operation, arguments)
+        self.decision_requested.emit()
 
     def go_to_agent(self, agent_id: str, rule: Address | None = None) -> None:
         """Show what an agent is granted, and a rule of that."""

@@ -226,9 +226,9 @@ class MainWindow(QMainWindow):
         self.shelf.current_changed.connect(self._follow_page)
         self.navigator.reload_requested.connect(self.reload)
         self.shelf.problems_requested.connect(lambda: self.show_page("problems"))
-        self.shelf.welcome.way_chosen.connect(self.steps.begin)
         self.shelf.welcome.way_chosen.connect(self._begin)
         self.shelf.welcome.recent_chosen.connect(self.open_path)
+        self.shelf.welcome.gate_chosen.connect(self._ask_gate)
         self.status.problems_requested.connect(lambda: self.show_page("problems"))
         self.outside.reload_requested.connect(self.reload)
         self.outside.save_over_requested.connect(self.save_over)
@@ -404,8 +404,28 @@ class MainWindow(QMainWindow):
         )
 
     def _begin(self, way: str) -> None:
-        """The ways of the welcome are actions."""
-        self.actions_by_key[way].trigger()
+        """The ways of the welcome are actions, but for the call that the demo stops."""
+        self.steps.begin()
+        if way == "stop":
+            self.tasks.start(self._show_stop(), "open", replace=True)
+        else:
+            self.actions_by_key[way].trigger()
+
+    async def _show_stop(self) -> None:
+        """Let the gate decide a call of the demo: its archivist may not delete."""
+        await self.show_demo()
+        if self.document.is_open:
+            call = {"op": "delete", "path": "drafts/report.md"}
+            self.navigator.decide_call("archivist", "file", "delete", call)
+
+    def _ask_gate(self, key: tuple[str, str]) -> None:
+        self.steps.begin()
+        self.tasks.start(self._put_gate(*key), "open", replace=True)
+
+    async def _put_gate(self, kind: str, name: str) -> None:
+        """Make the workspace that decides, then show the program that is to get a gate."""
+        if await self._ask_new(with_files=kind == "host"):
+            self.navigator.go_to_server(kind, name)
 
     def ask_new(self) -> None:
         """Ask what a new workspace begins with, make it and open it."""

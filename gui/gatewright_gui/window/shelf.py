@@ -33,7 +33,7 @@ class PageShelf(QStackedWidget):
         self._place_of = {one.key: row.key for row in rows for one in (row, *row.tabs)}
         self._places: dict[str, Page] = {}
         self._current = first
-        self.welcome = Welcome()
+        self.welcome = Welcome(context.tasks)
         self.empty = EmptyState(
             "shield-x",
             tr("The policy has errors"),

@@ -1,84 +1,205 @@
-"""What the window shows while nothing is open: what the program is for, and four ways to begin."""
+"""What the window shows while nothing is open: what AI agents can do on this computer, and the ways to begin."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
-from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
 
-PURPOSE = mark("Decide what each agent may do with each tool")
-MORE = mark(
-    "Tick operations, see what the model will see, and try calls through the gate that will run them."
-    " Nothing is started or connected before you say so."
+if TYPE_CHECKING:
+    from gatewright_gui.session.coding_agents import FoundProgram, FoundPrograms
+
+QUESTION = mark("What can your AI agents do on this computer?")
+PURPOSE = mark(
+    "Gatewright decides what each agent may do with each tool: tick operations, see what the model will see,"
+    " and try calls. Nothing is started or connected before you say so."
 )
+NOTHING = mark("No coding agent and no MCP client was found on this computer.")
 WAYS: tuple[tuple[str, str, str, str], ...] = (
+    ("stop", "shield-x", mark("See it stop a call (60 seconds)"), mark("The demo: an agent that may not delete tries")),
     ("new", "folder-plus", mark("New workspace"), mark("Choose a folder; secrets stay hidden; one agent to start")),
+    ("open", "folder-open", mark("Open a policy..."), mark("An existing policy.toml")),
     ("import", "plug", mark("Import my MCP tools"), mark("From Claude, VS Code, Cursor, Windsurf, Zed, or a command")),
-    ("open", "folder-open", mark("Open a policy"), mark("An existing policy.toml")),
     ("demo", "package", mark("Explore the demo"), mark("Four agents, a small archive, every built-in tool")),
 )
-_WIDTH = 600
-_MOST_RECENT = 5
+_IN_FRONT = 3
+"""Of the ways, those that are buttons; the others stand as links below."""
+_LOOK_AFTER_MS = 100
+"""Who opens a workspace at once is shown no programs, so nobody looks for them."""
+_TASK = "welcome.look"
+_WIDTH = 760
+_MOST_RECENT, _MOST_CARDS = 5, 4
 
 
 class Welcome(QWidget):
-    """Every way is a button; the keys begin at the first."""
+    """Looks for programs beside the window while it is seen; the keys begin at a new workspace."""
 
     way_chosen = Signal(object)
     """Key of a way: str."""
     recent_chosen = Signal(object)
-    """A policy that was open before: Path."""
+    """A policy to open, of a gate or one that was open before: Path."""
+    gate_chosen = Signal(object)
+    """A gate is wanted before a program: tuple[str, str], the key of its row in Servers."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, tasks: TaskOwner, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         named(self, "window.welcome", spoken=tr("Welcome"))
-        self.buttons = {key: self._button(key, icon, tr(title), tr(about)) for key, icon, title, about in WAYS}
-        more = named(Label(tr(MORE), wraps=True), kind="muted")
+        self._tasks = tasks
+        self._found: FoundPrograms | None = None
+        self._shows_all = False
+        self.cards: list[ProgramCard] = []
+        self._source = named(Label(tr("Reading configuration files...")), "welcome.source", kind="muted")
+        self._unknown = named(EmptyState("bot", "", ""), "welcome.unknown")
+        self._unknown.setMinimumHeight(120)
+        self._unknown.set_unknown()
+        self.nothing = named(Label(tr(NOTHING), wraps=True), "welcome.nothing")
+        self.nothing.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.nothing.hide()
+        self._rows = column_of(space=2)
+        self.more_button = named(QPushButton(), "welcome.more", kind="link")
+        self.more_button.clicked.connect(self._show_all)
+        self.more_button.hide()
+        self.buttons = {
+            key: self._button(*way, is_link=at >= _IN_FRONT) for at, way in enumerate(WAYS) for key in way[:1]
+        }
         self._recent_title = named(Label(tr("Open again")), kind="heading")
         self._recent = QVBoxLayout()
         self._recent.setSpacing(0)
-        ways = [
-            row_of(self.buttons[key], stretch(named(Label(about), kind="muted")), space=3) for key, _, _, about in WAYS
-        ]
-        body = holding(
-            column_of(named(Label(tr(PURPOSE)), kind="title"), more, *ways, self._recent_title, self._recent, space=3)
-        )
-        self._body = body
+        self._body = self._laid_out()
         self._focus: QWidget | None = None
         self._opening = named(Label(), "welcome.opening", kind="muted")
         self._opening.hide()
-        body.setMaximumWidth(_WIDTH + 2 * current_look().tokens.space_4)
-        body.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
-        column_of(
-            stretch(factor=2),
-            row_of(stretch(), stretch(body, 8), stretch()),
-            row_of(stretch(), self._opening, stretch()),
-            stretch(factor=3),
-            into=self,
-            margins=4,
-        )
+        area = QScrollArea()
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidgetResizable(True)
+        area.setFrameShape(QScrollArea.Shape.NoFrame)
+        middle = row_of(stretch(), stretch(self._body, 8), stretch())
+        area.setWidget(holding(column_of(stretch(), middle, stretch(factor=2), margins=4)))
+        column_of(stretch(area), row_of(stretch(), self._opening, stretch(), margins=1), into=self)
+        self._delay = QTimer(self, singleShot=True, interval=_LOOK_AFTER_MS)
+        self._delay.timeout.connect(self.look)
         self.show_recent(())
 
-    def _button(self, key: str, icon: str, title: str, about: str) -> QPushButton:
-        kind = "primary" if key == WAYS[0][0] else ""
-        button = named(QPushButton(title), f"welcome.{key}", spoken=title, kind=kind)
-        button.setAccessibleDescription(about)
-        button.setFixedWidth(190)
+    def _laid_out(self) -> QWidget:
+        title = named(Label(tr(QUESTION), wraps=True), kind="title")
+        purpose, otherwise = named(Label(tr(PURPOSE), wraps=True), kind="muted"), named(Label(tr("or")), kind="muted")
+        for label in (title, self._source, purpose, otherwise):
+            label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        ways = [self.buttons[way[0]] for way in WAYS]
+        body = holding(
+            column_of(
+                title,
+                self._source,
+                self._unknown,
+                self.nothing,
+                self._rows,
+                row_of(stretch(), self.more_button, stretch()),
+                otherwise,
+                row_of(stretch(), *ways[:_IN_FRONT], stretch(), space=2),
+                row_of(stretch(), *ways[_IN_FRONT:], stretch(), space=2),
+                purpose,
+                self._recent_title,
+                self._recent,
+                space=3,
+            )
+        )
+        body.setMaximumWidth(_WIDTH + 2 * current_look().tokens.space_4)
+        body.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
+        return body
+
+    def _button(self, key: str, icon: str, title: str, about: str, *, is_link: bool) -> QPushButton:
+        kind = "link" if is_link else ""
+        button = named(QPushButton(tr(title)), f"welcome.{key}", spoken=tr(title), tip=tr(about), kind=kind)
+        button.setAccessibleDescription(tr(about))
         button.setMinimumHeight(32)
-        tie_icon(button, icon, "on_accent" if kind else "text")
+        tie_icon(button, icon, "accent" if is_link else "text")
         button.clicked.connect(partial(self._choose, key))
         return button
 
     def _choose(self, key: str, _checked: bool = False) -> None:
         self.way_chosen.emit(key)
+
+    # what is on this computer
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """Programs may have come and gone since it was seen last."""
+        super().showEvent(event)
+        self._delay.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
+        """Nobody wants to know."""
+        super().hideEvent(event)
+        self._delay.stop()
+
+    def look(self) -> None:
+        """Look for programs now, unless that is under way or a workspace is being opened."""
+        if self.isVisible() and self._body.isEnabled() and not self._tasks.closed and _TASK not in self._tasks.names:
+            self._tasks.start(self._look(), _TASK, stays=True)
+
+    async def _look(self) -> None:
+        found = await asyncio.to_thread(_found_programs)
+        if isValid(self) and found != self._found:
+            self._found = found
+            self._show_found()
+
+    def _show_all(self) -> None:
+        self._shows_all = True
+        self._show_found()
+        self.cards[_MOST_CARDS].button.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _show_found(self) -> None:
+        """Show the programs as cards, the worst first, and in the order of the keys."""
+        if self._found is None:
+            return
+        programs, files = self._found.programs, self._found.files
+        read = counted(files, "configuration file", "configuration files")
+        words = tr("Found by reading {files}. Nothing was started or sent.", files=read)
+        if programs and not files:
+            words = tr("Found by their programs and folders. Nothing was started or sent.")
+        elif not programs:
+            words = tr("Looked for programs and their configuration files. Nothing was started or sent.")
+        self._source.setText(words)
+        self._unknown.hide()
+        self.nothing.setVisible(not programs)
+        for card in self.cards:
+            self._rows.removeWidget(card)
+            card.deleteLater()
+        ungated = next((one for one in programs if one.policy is None), None)
+        shown = programs if self._shows_all else programs[:_MOST_CARDS]
+        self.cards = [ProgramCard(one, self._act_on, is_first=one is ungated) for one in shown]
+        for card in self.cards:
+            self._rows.addWidget(card)
+        left = len(programs) - len(shown)
+        self.more_button.setText(tr("Show {count} more", count=left))
+        self.more_button.setVisible(left > 0)
+        order = [*(card.button for card in self.cards), self.more_button, *self.buttons.values()]
+        for before, after in pairwise(order):
+            QWidget.setTabOrder(before, after)
+
+    def _act_on(self, program: "FoundProgram") -> None:
+        if program.policy is not None:
+            self.recent_chosen.emit(program.policy)
+        else:
+            self.gate_chosen.emit(program.key)
+
+    # what is opened
 
     def set_opening(self, name: str) -> None:
         """A workspace is being opened: say which, and offer nothing else meanwhile; "": none is."""
@@ -91,6 +212,8 @@ class Welcome(QWidget):
             if isValid(self._focus) and self.isVisibleTo(self.window()):
                 self._focus.setFocus(Qt.FocusReason.OtherFocusReason)
             self._focus = None
+        if not name and self.isVisible():
+            self._delay.start()
 
     def show_recent(self, paths: Sequence[Path]) -> None:
         """Offer what was open before, the latest first."""
@@ -105,3 +228,48 @@ class Welcome(QWidget):
 
     def _choose_recent(self, path: Path, _checked: bool = False) -> None:
         self.recent_chosen.emit(path)
+
+
+class ProgramCard(QFrame):
+    """A program on this computer: its name, its servers, what it can do, and the way to a gate before it."""
+
+    def __init__(self, program: "FoundProgram", act: "Callable[[FoundProgram], None]", *, is_first: bool) -> None:
+        super().__init__()
+        self.program = program
+        self.does = ElidedLabel(program.does, role=program.role)
+        told = ", ".join(filter(None, (program.name, program.does, program.servers, program.note)))
+        named(self, f"welcome.card.{program.key[0]}", spoken=told, kind="card")
+        kind = "primary" if is_first else ""
+        words = tr("Put a gate here") if program.policy is None else tr("Open its policy")
+        spoken = tr("Put a gate before {program}", program=program.name)
+        if program.policy is not None:
+            spoken = tr("Open the policy of {program}", program=program.name)
+        self.button = named(QPushButton(words), "welcome.gate", spoken=spoken, kind=kind)
+        self.button.setMinimumHeight(32)
+        self.button.setAutoDefault(False)
+        self.button.clicked.connect(lambda _=False: act(program))
+        name = holding(column_of(named(Label(program.name), kind="heading"), *_small(program.servers), space=1))
+        name.setFixedWidth(max(_NAME_WIDTH, name.sizeHint().width()))
+        does = column_of(self.does, *(ElidedLabel(one, role="muted") for one in [program.note] if one), space=1)
+        row_of(
+            name,
+            IconLabel(program.icon, program.role),
+            stretch(does),
+            self.button,
+            into=self,
+            space=3,
+            margins=(4, 2),
+        )
+
+
+_NAME_WIDTH = 150
+
+
+def _small(text: str) -> list[Label]:
+    return [named(Label(text), kind="small")] if text else []
+
+
+def _found_programs() -> "FoundPrograms":
+    """Look for programs, beside the window; what knows them is loaded with the first look."""
+    module = import_module("gatewright_gui.session.coding_agents")
+    return cast("Callable[[], FoundPrograms]", module.look_for_programs)()

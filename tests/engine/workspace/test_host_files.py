@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from gatewright.adapters.hosts import CLIENT_FILE, HOST_IDS, Around, HostScope, load_host
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue, read_json
+from gatewright.policy.right import Effect
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
 from gatewright.workspace.host_files import (
@@ -28,7 +29,15 @@ from gatewright.workspace.host_files import (
     work_folder,
     write_host_file,
 )
-from gatewright.workspace.host_status import HostLevel, HostStatus, find_hosts, host_doctor, host_status
+from gatewright.workspace.host_status import (
+    HostLevel,
+    HostStatus,
+    find_hosts,
+    host_doctor,
+    host_effects,
+    host_files_there,
+    host_status,
+)
 from gatewright.workspace.trust import host_places
 from tests.engine.adapters.test_client_config import COMMENTS, VALUES, written
 
@@ -314,6 +323,26 @@ def test_an_agent_is_found_by_its_program_or_its_settings_and_without_a_gate_it_
     assert found["codex"].program == program
     assert [one.host_id for one in found.values() if one.is_found] == ["codex", "gemini-cli"]
     assert {found[one].level for one in ("codex", "gemini-cli")} == {HostLevel.AMBER}
+
+
+def test_a_gate_of_one_project_is_told_from_one_that_holds_everywhere(machine: Machine) -> None:
+    assert not machine.status("claude-code").is_everywhere
+    machine.install(machine.file("claude-code", HostScope.PROJECT))
+    assert not machine.status("claude-code").is_everywhere
+    machine.install(machine.file("claude-code", HostScope.USER))
+    assert machine.status("claude-code").is_everywhere
+
+
+def test_the_files_of_hosts_that_are_there_are_listed_once(machine: Machine) -> None:
+    assert not host_files_there(machine.where)
+    file = machine.file("gemini-cli", HostScope.USER)
+    machine.install(file)
+    assert host_files_there(machine.where) == (file.path,)
+
+
+@pytest.mark.parametrize("host_id", HOST_IDS)
+def test_every_agent_reads_changes_and_runs_commands_by_our_definitions(host_id: str) -> None:
+    assert host_effects(host_id) >= {Effect.READ, Effect.CHANGE, Effect.RUN}
 
 
 def fact(status: HostStatus, name: str) -> tuple[HostLevel, str]:

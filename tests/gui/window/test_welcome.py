@@ -1,18 +1,22 @@
 """What one does first: the welcome, a workspace of one's own, the servers that one has already."""
 
+import json
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright.workspace.template import SECRETS
 from gatewright_gui.app.build import new_window
 from gatewright_gui.pages.servers.add_dialog import AddDialog
 from gatewright_gui.pages.servers.gate_dialogs import ClientDialog
+from gatewright_gui.pages.servers.page import ServersPage
 from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.session.calls import CallRequest
+from gatewright_gui.session.coding_agents import FoundProgram
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.new_dialog import NewDialog
@@ -267,4 +271,161 @@ async def test_what_was_open_before_is_offered(tmp_path: Path, qapp: QApplicatio
 
     assert window.document.path == policy
     await settled(window)
+    await end(window)
+
+
+DESKTOP = ".config/Claude/claude_desktop_config.json"
+GEMINI = ".gemini/settings.json"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user without any program."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "home"
+
+
+def write_servers(path: Path, *names: str, **entries: object) -> Path:
+    """Write a client's file with these servers."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    servers = {name: {"command": "npx", "args": [name]} for name in names} | entries
+    path.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    return path
+
+
+async def cards(window: MainWindow) -> dict[str, FoundProgram]:
+    await until(lambda: bool(window.shelf.welcome.cards))
+    return {card.program.name: card.program for card in window.shelf.welcome.cards}
+
+
+def source(window: MainWindow) -> str:
+    label = window.shelf.welcome.findChild(QLabel, "welcome.source")
+    assert label is not None
+    return label.text()
+
+
+async def test_programs_on_this_computer_are_shown_with_what_they_can_do_the_worst_first(
+    tmp_path: Path, home: Path, qapp: QApplication
+) -> None:
+    write_servers(home / DESKTOP, "mail", "files", "web", "git")
+    write_servers(home / GEMINI, "mail")
+    write_servers(home / ".codeium/windsurf/mcp_config.json")
+    window = fresh(tmp_path, qapp)
+    assert not window.shelf.welcome.nothing.isVisible()  # nobody has looked yet
+    assert "Reading" in source(window)
+    found = await cards(window)
+
+    assert [*found] == ["Gemini CLI", "Claude Desktop", "Windsurf"]
+    gemini, desktop, windsurf = found.values()
+    assert (gemini.does, gemini.role, gemini.servers) == (
+        "can run commands, change files and reach the web",
+        "deny",
+        "1 server",
+    )
+    assert gemini.note == "what its servers can do is unknown until they are started"
+    assert (desktop.does, desktop.role) == ("unknown until its servers are started", "ask")
+    assert desktop.servers == "4 servers"
+    assert (windsurf.does, windsurf.role) == ("reaches nothing: it has no servers", "allow")
+    assert source(window) == "Found by reading 3 configuration files. Nothing was started or sent."
+    first = window.shelf.welcome.cards[0].button
+    assert (first.text(), first.accessibleName()) == ("Put a gate here", "Put a gate before Gemini CLI")
+    await end(window)
+
+
+async def test_a_computer_without_programs_is_told_so_once_that_is_known(
+    tmp_path: Path, home: Path, qapp: QApplication
+) -> None:
+    window = fresh(tmp_path, qapp)
+    welcome = window.shelf.welcome
+    assert not welcome.nothing.isVisible()
+    await until(welcome.nothing.isVisible)
+
+    assert not any(home.iterdir())
+    assert not welcome.cards
+    assert welcome.nothing.text() == "No coding agent and no MCP client was found on this computer."
+    await end(window)
+
+
+async def test_of_many_programs_the_worst_are_shown_and_the_others_by_a_link(
+    tmp_path: Path, home: Path, qapp: QApplication
+) -> None:
+    for folder in (".claude", ".codex", ".gemini", ".cursor"):
+        (home / folder).mkdir()
+    write_servers(home / DESKTOP, "mail")
+    window = fresh(tmp_path, qapp)
+    window.activateWindow()
+    assert len(await cards(window)) == 4
+    more = window.shelf.welcome.more_button
+    assert more.text() == "Show 1 more"
+    more.setFocus()
+    QTest.keyClick(more, Qt.Key.Key_Return)
+
+    assert [*await cards(window)][-1] == "Claude Desktop"
+    assert not more.isVisible()
+    assert window.focusWidget() is window.shelf.welcome.cards[-1].button
+    await end(window)
+
+
+async def test_a_gate_is_put_before_a_client_by_way_of_a_new_workspace(
+    tmp_path: Path, home: Path, qapp: QApplication
+) -> None:
+    file = write_servers(home / DESKTOP, "mail")
+    window = fresh(tmp_path, qapp)
+    await cards(window)
+    QTest.mouseClick(window.shelf.welcome.cards[0].button, Qt.MouseButton.LeftButton)
+    await until(lambda: window.findChild(NewDialog, "new") is not None)
+    dialog = window.findChild(NewDialog, "new")
+    assert dialog is not None
+    dialog.place.setText(str(tmp_path / "gate"))
+    await until(dialog.accept_button.isEnabled)
+    QTest.mouseClick(dialog.accept_button, Qt.MouseButton.LeftButton)
+    await until(lambda: window.shelf.current_key == "servers")
+    page = window.shelf.page("servers")
+    assert isinstance(page, ServersPage)
+    await until(lambda: page.list.current is not None and page.list.current.key == ("client", str(file)))
+
+    QTest.keyClick(page.view, Qt.Key.Key_Return)  # what the chosen row offers first
+    await until(lambda: any(one.isVisible() for one in window.findChildren(ClientDialog)))
+    (asked_for,) = window.findChildren(ClientDialog)
+    assert asked_for.file.currentData().path == file
+    asked_for.reject()
+    await settled(window)
+    await end(window)
+
+
+async def test_a_program_with_a_gate_leads_to_its_policy(tmp_path: Path, home: Path, qapp: QApplication) -> None:
+    policy = demo(tmp_path)
+    entry = {"command": "gatewright", "args": ["serve", str(policy), "--agent", "archivist"]}
+    write_servers(home / DESKTOP, gatewright=entry)
+    window = fresh(tmp_path, qapp)
+    found = await cards(window)
+    assert found["Claude Desktop"].does == "reaches its servers through a gate"
+    assert found["Claude Desktop"].role == "allow"
+    button = window.shelf.welcome.cards[0].button
+    assert button.text() == "Open its policy"
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    await until(lambda: window.document.is_open)
+
+    assert window.document.path == policy
+    await settled(window)
+    await end(window)
+
+
+async def test_a_call_of_the_demo_is_stopped_by_one_click(tmp_path: Path, home: Path, qapp: QApplication) -> None:
+    window = fresh(tmp_path, qapp)
+    QTest.mouseClick(window.shelf.welcome.buttons["stop"], Qt.MouseButton.LeftButton)
+    await until(lambda: window.document.is_open and window.shelf.current_key == "try")
+    console = window.shelf.page("try")
+    assert isinstance(console, TrialPage)
+    await until(lambda: bool(console.console.records))
+    await settled(window)
+
+    (record,) = console.console.records
+    assert (record.request.agent_id, record.request.tool) == ("archivist", "file")
+    assert record.request.arguments == {"op": "delete", "path": "drafts/report.md"}
+    assert record.verdict is Verdict.DENY
     await end(window)

@@ -105,6 +105,8 @@ class ServersPage(Page):
         """The agents of coding agents, with their calls of today, when it was last counted what they asked."""
         self._asked: dict[str, AskedToday] = {}
         self._ago: tuple[str, ...] = ()
+        self._wanted: tuple[str, str] | None = None
+        """The row that somebody wants to see, until it is there."""
         self.catalogs = Catalogs(context.document, context.tasks, self)
         self.clients = Clients(context.document, context.tasks, self)
         self.coding_agents = CodingAgents(context.document, context.tasks, "servers.hosts", self.isVisible, self)
@@ -201,6 +203,7 @@ class ServersPage(Page):
         self.add_button.clicked.connect(lambda: self._start(self._add(None)))
         self.empty.action_requested.connect(lambda: self._start(self._add(None)))
         navigator.servers_requested.connect(lambda: self._start(self._add(None)))
+        navigator.server_requested.connect(self._want)
         navigator.trust_requested.connect(self._trust_one)
         self.next_button.clicked.connect(self._go_on)
         for asked in (self.client_button.clicked, self.empty.other_requested, navigator.client_requested):
@@ -237,8 +240,19 @@ class ServersPage(Page):
             self.model.search("")
         self.list.choose(self.model.find((kind, name)))
 
+    def _want(self, key: tuple[str, str]) -> None:
+        """A link from elsewhere: the row may come to be with the next look at coding agents and clients."""
+        self._wanted = key
+        self._choose_wanted()
+
+    def _choose_wanted(self) -> None:
+        wanted = self._wanted
+        if wanted is not None and any(row.key == wanted for row in self.model.every):
+            self._wanted = None
+            self.choose(*wanted)
+
     def _forget(self) -> None:
-        self._reaches, self._calls, self._counted = None, None, None
+        self._wanted, self._reaches, self._calls, self._counted = None, None, None, None
         self._asked, self._why_not = {}, {}
 
     def _refresh(self, _why: object = None) -> None:
@@ -265,6 +279,7 @@ class ServersPage(Page):
         self._tell_next()
         is_empty = not any(row.subject for row in rows)
         self.list.show_rows(() if is_empty else rows, is_known=known.is_whole or not document.is_open)
+        self._choose_wanted()
 
     def _proposed_of(self, row: CatalogRow) -> Mapping[Effect, int]:
         """Count what waits of a server, once for each list of it."""

@@ -40,6 +40,7 @@ class TrialPage(Page):
         self._followed: tuple[str | None, ...] = ()
         self._asked_for: tuple[str, str | None] | None = None
         self._to_fill_in: CallRequest | None = None
+        self._decides_next = False
         self._path = context.document.path
         self.console = Console(context.document, self)
         self.request = RequestPanel(context)
@@ -135,10 +136,14 @@ class TrialPage(Page):
         if self.console.is_busy:
             return
         self._to_fill_in = None if given is None else CallRequest(agent_id, tool, given, folder)
+        self._decides_next = False
         self._asked_for = tool, operation
         self._context.selection.choose_agent(agent_id)
         self.request.choose_agent(agent_id)
         self._load_tools()
+
+    def _decide_next(self) -> None:
+        self._decides_next = self._to_fill_in is not None
 
     def _load_tools(self) -> None:
         self.history.show_session()
@@ -166,6 +171,9 @@ class TrialPage(Page):
             if self._to_fill_in is not None:
                 self.request.put(self._to_fill_in, in_form=True)
                 self._to_fill_in = None
+                if self._decides_next:
+                    self._decides_next = False
+                    self.decide()
 
     def _choose_agent(self, agent_id: str) -> None:
         self._context.selection.choose_agent(agent_id)
@@ -306,6 +314,7 @@ class TrialPage(Page):
         document.policy_changed.connect(self._changed)
         self._context.navigator.question_requested.connect(self.outcome.approval.focus_question)
         self._context.navigator.call_requested.connect(self._try_call)
+        self._context.navigator.decision_requested.connect(self._decide_next)
         self.request.agent_chosen.connect(self._choose_agent)
         self.request.tool_shown.connect(self._name_run)
         for changed in (self.request.form.changed, self.request.raw.changed, self.request.tool_shown):
