@@ -121,8 +121,8 @@ class Inspector(QWidget):
         layout = self._head.layout()
         if header is not None and layout is not None:
             empty, self._controls[key] = self._controls[key], header
-            header.setVisible(self.part == key)
             layout.replaceWidget(empty, header)
+            header.setVisible(self.part == key)  # without a place it would be a window that takes the keys
             _follow_with_tab(empty, header)
             empty.deleteLater()
         return made
