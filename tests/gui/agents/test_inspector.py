@@ -600,7 +600,8 @@ async def test_what_is_typed_of_a_call_greys_the_answer_until_it_is_decided_by_t
     assert field is not None
     trial.form.set_values({"op": "read", "path": "secrets/none.md"})
     assert not trial.answer.title.isEnabled()
-    QTest.keyClick(trial.decide_button, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    field.setFocus()
+    QTest.keyClick(shown.editor(), Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     await settled(shown.window)
     assert trial.answer.title.isEnabled()
     assert trial.answer.title.text() == "Denied"

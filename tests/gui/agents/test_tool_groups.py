@@ -285,6 +285,8 @@ async def test_built_in_tools_that_no_agent_has_are_closed_at_first_and_stay_as_
     other = write_catalogs(tmp_path / "used")
     other.write_text(other.read_text("utf-8").replace("tools = []", 'tools = ["block"]'), "utf-8")
     async with opened_window(other, tmp_path) as window:
+        window.selection.choose_agent("guest")
+        await settled(window)
         assert pane(window).view.isExpanded(group(window, "built-in"))
 
 

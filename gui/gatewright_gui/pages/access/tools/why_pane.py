@@ -259,7 +259,7 @@ class WhyPane(QWidget):
         self._flow.setContentsMargins(8, 0, 8, 4)
         for button in (self.grant_button, self.trust_button):
             self._flow.addWidget(button)
-        self._nothing = named(Label(wraps=True), "agents.why.none", kind="muted")
+        self._nothing = named(Label(tr("Choose a tool or an operation."), wraps=True), "agents.why.none", kind="muted")
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         self._nothing.setMargin(8)
         foot = row_of(self.more, stretch(), margins=(1, 0, 1, 1))
@@ -280,13 +280,12 @@ class WhyPane(QWidget):
         policy, agent, tool = self._context.document.policy, row.agent, row.tool
         only = only_operation(row)
         places = places_of(policy, agent, tool, only) if agent is not None and tool is not None and only else None
-        self.sentence.setText(sentence_of(row, places))
+        self.sentence.setText(tr(OF_GROUP) if row.group else sentence_of(row, places))
         self.share.show_share(row.share if only is not None and not only.is_hidden else None)
         self._show_grant()
         self._show_trust()
         self._show_steps(steps_of(row, policy, places))
-        self._nothing.setText(tr(OF_GROUP) if row.group else tr("Choose a tool or an operation."))
-        self._stack.setCurrentIndex(int(tool is None))
+        self._stack.setCurrentIndex(int(tool is None and not row.group))
 
     def _show_steps(self, steps: Sequence[Step]) -> None:
         details = details_of(tuple(self._notes()))
