@@ -1,7 +1,7 @@
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QAction, QFontMetrics
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit, QToolTip
+from PySide6.QtWidgets import QApplication, QLineEdit, QToolTip
 
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.verdict import Permission, Verdict, pick_tools
@@ -390,6 +390,7 @@ async def test_preview_follows_the_boxes(window: MainWindow) -> None:
     shown = len(window.document.policy.agents["operator"].tools or ())
     tools = len(pick_tools(window.document.catalog, None))
     assert preview.counts.text == f"The model sees {shown} of {tools} tools, {on} of {every} operations"
+    agents_page(window).inspector.show_part("sees")
     preview.part.set_current("difference")
     assert preview.empty.isVisible()
 
@@ -699,19 +700,28 @@ def colours_behind_the_name(window: MainWindow, tool: str) -> set[str]:
 
 
 async def test_tool_that_is_hidden_does_not_push_the_tree_aside(window: MainWindow) -> None:
+    page = agents_page(window)
+    page.inspector.show_part("sees")
     window.resize(1024, 640)
     await choose(window, "archivist")
-    before = agents_page(window).tools.width()
+    await until(lambda: page.inspector.isVisible() and page.tools.width() + page.inspector.width() < page.width())
+    before = page.tools.width()
 
     await choose(window, "newcomer")
+    QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
 
-    assert agents_page(window).tools.width() == before
+    assert page.preview.unsent.isVisible()
+    assert page.tools.width() == before
 
 
 async def test_long_description_is_shortened_and_whole_in_the_tooltip(window: MainWindow) -> None:
     await choose(window, "operator")
     field = agents_page(window).tools.description
     window.resize(1024, 640)
+    field.setFocus()
+    QTest.keyClicks(field, ", and tells those who asked for it what became of it")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    await settled(window)
     await until(lambda: field.shown_text.endswith("…"))
     assert field.toolTip() == field.text() == window.document.policy.agents["operator"].description
 
