@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, Qt, SignalInstance
@@ -114,6 +114,8 @@ class CodeView(QWidget):
     def keep_find(self) -> None:
         """Keep the find bar in sight, with the buttons beside it; nothing floats over the text."""
         self.put_buttons_in(self.find_bar.keep_open())
+        for one, other in pairwise((self.editor, *self.find_bar.controls, self.copy_button)):
+            self.setTabOrder(one, other)  # as above
         self.find_button.hide()
 
     @property

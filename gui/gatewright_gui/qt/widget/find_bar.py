@@ -36,8 +36,8 @@ class FindBar(QWidget):
         self.count = Label()
         self.count.setProperty("kind", "small")
         self.count.setAccessibleName(tr("Hits"))
-        up = IconButton("chevron-up", tr("Previous hit (Shift+F3)"))
-        down = IconButton("chevron-down", tr("Next hit (F3)"))
+        self._up = up = IconButton("chevron-up", tr("Previous hit (Shift+F3)"))
+        self._down = down = IconButton("chevron-down", tr("Next hit (F3)"))
         self._close = close = IconButton("x", tr("Close find bar (Esc)"))
         self._stays = False
         self._row = row = QHBoxLayout(self)
@@ -57,6 +57,11 @@ class FindBar(QWidget):
     def hits(self) -> int:
         """How many there are, at most MAX_HITS."""
         return len(self._hits)
+
+    @property
+    def controls(self) -> tuple[QWidget, ...]:
+        """What takes the keys in a bar that stays, in order."""
+        return self.field, self._up, self._down
 
     def keep_open(self) -> QHBoxLayout:
         """Stay, and take further controls at the right: return the layout for them."""
