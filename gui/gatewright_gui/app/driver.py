@@ -61,12 +61,11 @@ class Driver:
         return [top for top in QApplication.topLevelWidgets() if top is not self._window and top.isVisible()]
 
     def find(self, name: str, kind: type[W]) -> W:
-        """The widget of an object name, in the window or in what is open over it. Raises DriveError."""
-        found = (root.findChild(kind, name) for root in (self._window, *self.popups()))
-        widget = next((one for one in found if one is not None), None)
-        if widget is None:
+        """The widget of an object name, in the window or over it: one that can be seen if any. Raises DriveError."""
+        found = [one for root in (self._window, *self.popups()) for one in root.findChildren(kind, name)]
+        if not found:
             raise DriveError(f"there is no `{name}` in the window")
-        return widget
+        return next((one for one in found if one.isVisible()), found[0])
 
     def has(self, name: str) -> bool:
         """Whether a widget of this name can be seen now."""

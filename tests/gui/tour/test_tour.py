@@ -41,7 +41,7 @@ from gatewright_gui.session.verbs import rights
 rights.tick_operations = lambda *_, **__: False
 def broken(self, *_):
     raise RuntimeError("a slot that is broken")
-ToolPane._toggle_ask = broken
+ToolPane._switch = broken
 from gatewright_gui.app.scenes import LIGHT, agents, console, files, policy
 scenes.SCENES = (*LIGHT[:3], agents.matrix, files.files, console.console, policy.save)
 """

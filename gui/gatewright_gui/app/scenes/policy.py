@@ -47,9 +47,9 @@ def save(tour: Tour) -> None:
     if not diff.is_empty:
         tour.until(lambda: tour.has("review.accept"), "what saving changes")
         told = tour.model_of("review.changes")
-        text = "\n".join(str(told.index(row, 0).data()) for row in range(told.rowCount()))
-        silent = [agent.agent_id for agent in diff.agents if agent.opens and agent.agent_id not in text]
-        tour.check("each agent that can do more is named before it is written", len(silent) == 0 or "others" in text)
+        said = "\n".join(str(told.index(row, 0).data()) for row in range(told.rowCount()))
+        silent = [agent.agent_id for agent in diff.agents if agent.opens and agent.agent_id not in said]
+        tour.check("each agent that can do more is named before it is written", len(silent) == 0 or "others" in said)
         tour.show("review", f"saving changes what {len(diff.agents)} agents can do")
         tour.click("review.accept")
         tour.until(lambda: "save" not in tour.window.tasks.names, "the file")
