@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QProcess, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence
+from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QApplication, QDialog, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
 from gatewright_gui.models.palette import PaletteEntry
@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from gatewright_gui.window.selfcheck_dialog import SelfCheckDialog
 
 DEFAULT_SIZE = (1280, 800)
+_LOW = 600
+"""Pixels of height below which a window has no room for the line after an edit."""
 POLICY_FILTER = mark("Policy files (*.toml)")
 _log = logging.getLogger(__name__)
 
@@ -380,6 +382,11 @@ class MainWindow(QMainWindow):
             self.preferences.add_recent_workspace(self.document.path)
             self.preferences.last_workspace = self.document.path
         return is_open
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Leave the room of the line after an edit to the page where height is short."""
+        super().resizeEvent(event)
+        self.impact.setVisible(self.height() >= _LOW)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
         """A file may be dropped, except while something else has to be answered."""

@@ -35,6 +35,9 @@ from gatewright_gui.session.audit_call import (
 )
 from gatewright_gui.session.question import PendingApproval, Stale, Standing, span
 
+_LOWEST = 240
+"""Pixels of height that what is chosen gets in a low window; its parts scroll."""
+
 
 class DetailPane(QWidget):
     """Shows one of them; what is asked for goes out as signals with nothing in them.
@@ -256,6 +259,7 @@ class DetailPane(QWidget):
         )
         self._body = holding(column_of(self.header, stretch(told)))
         self._stack = stack_of(self.gone, self.question, self._body)
+        self._stack.setMinimumHeight(_LOWEST)
         foot = column_of(self.again, buttons, space=1, margins=(3, 0, 3, 2))
         column_of(stretch(self._stack), foot, into=self)
 
