@@ -102,6 +102,7 @@ LATE = {
         "gatewright_gui.session.verbs.rights",
         "gatewright_gui.window.first_steps",
         "gatewright_gui.window.guard",
+        "gatewright_gui.window.impact_strip",
         "gatewright_gui.window.main_window",
         "gatewright_gui.window.pages",
         "gatewright_gui.window.welcome",

@@ -71,7 +71,7 @@ Since = Edit | None
 
 def impact(workspace: Workspace, since: Since, limit_words: LimitWords) -> Generator[None, None, Impact]:
     """Compare what agents can do now with what they could; yields after each agent."""
-    before = _twin(workspace, _policy_before(workspace, since))
+    before = _twin(workspace, since)
     forget_files(workspace)
     forget_files(before)
     return (yield from _Comparison(before, workspace).impact(limit_words))
@@ -79,7 +79,7 @@ def impact(workspace: Workspace, since: Since, limit_words: LimitWords) -> Gener
 
 def model_impact(workspace: Workspace, since: Since) -> ModelImpact:
     """Compare what the models of all agents see."""
-    before = _twin(workspace, _policy_before(workspace, since))
+    before = _twin(workspace, since)
     same_agents = _differ_in_agents_alone(before.policy, workspace.policy)
     more = fewer = models = 0
     changed: tuple[list[ToolListing], list[ToolListing]] = [], []
@@ -130,17 +130,19 @@ def _policy_before(workspace: Workspace, since: Since) -> Policy:
     return workspace.saved_policy if since is None else apply(workspace.policy, inverse(since))
 
 
-_twins: WeakKeyDictionary[Workspace, Workspace] = WeakKeyDictionary()
+_twins: WeakKeyDictionary[Workspace, dict[bool, Workspace]] = WeakKeyDictionary()
+"""A twin under the saved policy, and one under that before an edit: both questions may be under way at once."""
 
 
-def _twin(workspace: Workspace, policy: Policy) -> Workspace:
-    """The same workspace under another policy, kept to be brought up to the next one."""
-    held = _twins.get(workspace)
+def _twin(workspace: Workspace, since: Since) -> Workspace:
+    """Return the same workspace under the policy before, kept to be brought up to the next one."""
+    policy, twins = _policy_before(workspace, since), _twins.setdefault(workspace, {})
+    held = twins.get(since is None)
     if held is not None and (held.policy == policy or held.follow(replace(workspace.image(), policy=policy))):
         return held
     if held is not None:
         held.close()
-    found = _twins[workspace] = workspace.under(policy)
+    found = twins[since is None] = workspace.under(policy)
     finalize(workspace, found.close).atexit = False
     return found
 

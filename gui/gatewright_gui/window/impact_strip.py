@@ -27,7 +27,6 @@ from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import LEFT, LONGEST_LINE, label_text, line_text, tip_text
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.session.comparison import call_impact, impact, model_impact, without_text
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document, Step
 from gatewright_gui.session.impact import CallImpact, Impact, ModelImpact
@@ -205,6 +204,8 @@ class ImpactStrip(QWidget):
             self._tasks.start(self._count(self._step), WORK, replace=True)
 
     async def _count(self, step: Step) -> None:
+        from gatewright_gui.session.comparison import call_impact, impact, model_impact, without_text
+
         since = without_text(step.edit)
         try:
             self._impact = await self._deriver.derive_in_pieces(impact, _ignore, since, limit_words)

@@ -455,7 +455,7 @@ async def test_servers_that_an_edit_ends_are_told_in_a_bar_at_once_whatever_page
         for name in ("one", "two"):
             document.workspace.trust_server(name)
         uses, changed = (PlaceUse.READ, PlaceUse.WRITE), 0
-        for page in (*pages, "home"):  # none is Servers, which was never made
+        for page in pages:  # none is Servers, which was never made
             await document.workspace.servers.start("one")
             window.show_page(page)
             await settled(window)
