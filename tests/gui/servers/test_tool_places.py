@@ -204,4 +204,4 @@ async def test_what_changes_on_the_disk_is_seen_on_the_page(window: MainWindow) 
     choose(window, "away")
     assert page.current is not None
     assert page.current.status[0] == "cannot be read"
-    assert "away.json of catalog away is missing" in told(page)
+    assert "`away.json` of catalog `away` is missing" in told(page)

@@ -42,6 +42,7 @@ from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.flow_layout import FlowLayout
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.segmented import Segmented
@@ -149,7 +150,11 @@ class PreviewPane(QWidget):
         split.restore((430, 170))
         self.lints.hide()
         tokens = current_look().tokens
-        controls = row_of(self.part, stretch(), self.providers, self.more, space=1, margins=(1, 1, 1, 1))
+        controls, space = QWidget(), current_look().tokens.space_1
+        flow = FlowLayout(controls, spacing=space)
+        flow.setContentsMargins(space, space, space, space)
+        for control in (self.part, self.providers, self.more):
+            flow.addWidget(control)
         bar = row_of(stretch(self.about), margins=(2, 0, 1, 0))
         bar.setSpacing(2)
         self.code.put_buttons_in(bar)
