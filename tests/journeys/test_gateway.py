@@ -49,8 +49,10 @@ async def test_call_that_waits_in_the_gateway_is_approved_and_the_next_refused(
     await until(first.done, "the answer of the gateway")
     assert not first.result()["result"]["isError"]
 
-    # the next is denied, by key
+    # the next is denied, by keys: one to its question, one for the answer
     second = call(2)
+    await until(page.band.rows[0].isVisible, "the next call")
+    await hand.key("F6")
     await until(page.question.refuse_button.isVisible, "the next question")
     await hand.key("alt+1")
     await until(second.done, "the answer of the gateway")
