@@ -58,6 +58,7 @@ class ToolView(TreeView):
         self._tree = tree
         self._rows = rows
         self._hot: tuple[QPersistentModelIndex, Part] | None = None
+        self._is_arranging = False
         self.delegate = ToolDelegate(self)
         self.setModel(rows)
         self.setItemDelegate(self.delegate)
@@ -219,8 +220,8 @@ class ToolView(TreeView):
         group = self._rows.group_at(index)
         if group is None:
             return
-        if closed and index in {self.currentIndex().parent(), self.currentIndex().parent().parent()}:
-            self.setCurrentIndex(index)  # what one works on is in view
+        if not self._is_arranging:
+            self._leave_closed()
         self.group_folded.emit(group.origin, closed)
 
     def show_groups(self, closed: Collection[str]) -> None:
@@ -229,8 +230,19 @@ class ToolView(TreeView):
         changed = [(index, is_open) for index, is_open in opened if self.isExpanded(index) != is_open]
         if changed:  # all in one layout; none for the group that somebody just opened by hand
             self.scheduleDelayedItemsLayout()
+        self._is_arranging = True
         for index, is_open in changed:
             self.setExpanded(index, is_open)
+        self._is_arranging = False
+        self._leave_closed()
+
+    def _leave_closed(self) -> None:
+        """Go to the row of a closed group from one in it: what one works on is in view."""
+        top = self.currentIndex()
+        while top.parent().isValid():
+            top = top.parent()
+        if top != self.currentIndex() and self._rows.group_at(top) is not None and not self.isExpanded(top):
+            self.setCurrentIndex(top)
 
     def choose_first(self) -> None:
         """Make the first tool the current one; its group where that is closed."""
