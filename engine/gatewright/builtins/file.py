@@ -1,4 +1,7 @@
-"""The ``file`` and ``source`` tools: files of the attached sources, the blocks of their unsaved text, streams."""
+"""The ``file`` and ``source`` tools: files of the attached sources, the blocks of their unsaved text, streams.
+
+Over 450 lines, because each operation of the two tools is a method here with the text that the model reads.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,8 @@ from gatewright.tools.registry import operation
 from gatewright.tools.tool import Tool
 
 _PATH = Field(description="Path below the base of a source, `/` between the names.")
-Path, NewPath = Annotated[str, PathParameter(), _PATH], Annotated[str, PathParameter(makes=True), _PATH]
+Path = Annotated[str, PathParameter(), _PATH]
+NewPath = Annotated[str, PathParameter(makes=True), _PATH]
 Label = Annotated[str, LabelParameter(), Field(description="Label of the block, in place of its path.")]
 SourceId = Annotated[str, SourceParameter(), Field(description="Which source, if several could hold the path.")]
 Content = Annotated[str, Field(description="The text, exactly as it is to stand in the file.")]
