@@ -12,7 +12,7 @@ from typing import Any
 from tests.outside.models import Call
 from tests.outside.programs import PROGRAMS
 
-LIMIT_S = 900.0
+LIMIT_S = 240.0
 """For one run of a program, on a busy machine."""
 
 

@@ -48,7 +48,7 @@ tools = []
 sources = []
 """
 CALLS = 20
-COMMAND_S = 900.0
+COMMAND_S = 240.0
 
 
 @dataclass(frozen=True)
