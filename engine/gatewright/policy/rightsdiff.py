@@ -281,7 +281,7 @@ def _parts(old: Policy, new: Policy) -> Iterator[PartChange]:
 
 
 def _catalog_parts(old: Policy, new: Policy) -> Iterator[PartChange]:
-    """The changes in a server's places, one row each; all other changes of the catalogs in one row."""
+    """The changes in a server's places, one row each; all other changes of a catalog in one row."""
     for after in new.catalogs:
         before = old.catalog(after.catalog_id)
         if before is None:
@@ -298,12 +298,14 @@ def _catalog_parts(old: Policy, new: Policy) -> Iterator[PartChange]:
                 sides = [NONE if use is None else str(use) for use in (one, other)]
                 yield PartChange(f"{name}: place {place}", *sides, opens=_USES.index(other) > _USES.index(one))
     ours = {one.catalog_id: one for one in new.catalogs}
-    held = [
-        replace(one, confine=same.confine, places=same.places) if (same := ours.get(one.catalog_id)) else one
-        for one in old.catalogs
-    ]
-    if tuple(held) != new.catalogs:
-        yield PartChange("catalogs", "", "changed", opens=True)
+    held = {
+        one.catalog_id: replace(one, confine=same.confine, places=same.places) if same is not None else one
+        for one, same in ((one, ours.get(one.catalog_id)) for one in old.catalogs)
+    }
+    for name in dict.fromkeys((*held, *ours)):
+        if held.get(name) != ours.get(name):
+            what = "removed" if name not in ours else "changed" if name in held else "added"
+            yield PartChange(f"tools of {name}", "", what, opens=name in ours)
 
 
 def _delegation_parts(old: Agent, new: Agent) -> Iterator[PartChange]:

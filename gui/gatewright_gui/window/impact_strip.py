@@ -144,6 +144,7 @@ class ImpactStrip(QWidget):
         self.words = StripText("impact.words")
         self.words.clicked.connect(self.details_requested)
         self.undo_button = StripText("impact.undo")
+        self.undo_button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.undo_button.clicked.connect(self._take_back)
         row = QHBoxLayout(self)
         row.setContentsMargins(space, 2, space, 2)

@@ -446,7 +446,8 @@ def test_what_an_edit_changes_of_agents_is_told_row_by_row(edited: PolicyDiff) -
             ],
         ),
         ("default", Verdict.ALLOW, Verdict.DENY, [("[policy] default", "", "changed", True)]),
-        ("catalogs", (), (Catalog("c", CatalogType.HOST),), [("catalogs", "", "changed", True)]),
+        ("catalogs", (), (Catalog("c", CatalogType.HOST),), [("tools of c", "", "added", True)]),
+        ("catalogs", (Catalog("c", CatalogType.HOST),), (), [("tools of c", "", "removed", False)]),
         (
             "catalogs",
             (Catalog("c", CatalogType.MCP, command="c", places={"a": PlaceUse.READ, "b": PlaceUse.WRITE}),),
@@ -461,7 +462,7 @@ def test_what_an_edit_changes_of_agents_is_told_row_by_row(edited: PolicyDiff) -
             "catalogs",
             (Catalog("c", CatalogType.MCP, command="c"),),
             (Catalog("c", CatalogType.MCP, command="d", places={}),),
-            [("catalog c: places", "not accepted", "none", True), ("catalogs", "", "changed", True)],
+            [("catalog c: places", "not accepted", "none", True), ("tools of c", "", "changed", True)],
         ),
         (
             "shell",

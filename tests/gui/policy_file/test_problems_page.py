@@ -183,7 +183,10 @@ async def test_the_menu_of_a_problem_offers_both_ways(tmp_path: Path) -> None:
         page.view.customContextMenuRequested.emit(QPoint(at))
         menu = QApplication.activePopupWidget()
         assert isinstance(menu, QMenu)
-        assert [action.text() for action in menu.actions()] == ["Show scribe > file\tEnter", "Show in TOML\tCtrl+Enter"]
+        assert [action.text() for action in menu.actions()] == [
+            "Show scribe > file\tEnter",
+            "Show in the file\tCtrl+Enter",
+        ]
         menu.actions()[1].trigger()
         menu.close()
         await settled(window)

@@ -368,7 +368,7 @@ class ActivityPage(Page):
             self.empty.set_state("list-filter", tr("Nothing fits"), words, action=tr("Show all"))
         else:
             words = tr(
-                "Every call through the gate is kept here, whoever makes it: a program, a client, the Console while it "
+                "Every call through the gate is kept here, whoever makes it: a program, a client, Try while it "
                 "is live. Runs in the copy are not recorded."
             )
             self.empty.set_state("scroll-text", tr("No calls yet"), words, action=tr("Connect a client..."))

@@ -292,7 +292,7 @@ class ProblemsPage(Page):
         else:
             yield Verb("", "", self._go, keys="Enter")
         tip, can = tr("Show its line of the policy file (Ctrl+Enter in the list)"), problem.place is not None
-        yield Verb("problems.line", tr("Show in TOML"), self._show_line, tip, "Ctrl+Enter", can=can)
+        yield Verb("problems.line", tr("Show in the file"), self._show_line, tip, "Ctrl+Enter", can=can)
 
     def _tell_whole(self) -> None:
         problem, heading, self._mends = self.problem, self.heading, ()

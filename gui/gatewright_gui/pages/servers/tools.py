@@ -221,7 +221,7 @@ class ToolsPart(QWidget):
             tr("Definition"), "chevron-right", "definition", tr("Show the definition as JSON")
         )
         self.fold_button.setCheckable(True)
-        self.try_button = word_button(tr("Try a call"), "terminal", "try", tr("Go to the Console with this tool"))
+        self.try_button = word_button(tr("Try a call"), "terminal", "try", tr("Open Try with this tool"))
         tip = tr("Say who writes its results: you, or anybody outside")
         self.results_button = word_button(tr("Results..."), "users", "results", tip)
         for control in (self.fold_button, self.results_button, self.try_button):

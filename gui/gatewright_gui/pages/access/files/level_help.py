@@ -17,7 +17,7 @@ from gatewright_gui.qt.widget.label import Label
 
 _WIDTH = 880
 _ASK = mark(
-    "Ask first: the call waits until a person answers it; of a call that you try in the Console that is you."
+    "Ask first: the call waits until a person answers it; of a call that you make in Try that is you."
     " partner and human do the same: they are two names for one level, as policies of Pattern have them."
 )
 _WHERE = mark(

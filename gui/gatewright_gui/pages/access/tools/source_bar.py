@@ -110,7 +110,7 @@ class SourceBar(QWidget):
             text, is_on = f"{source.source_id}\t{path}".replace("&", "&&"), source in held
             add_action(self.menu, text, partial(self.source_asked.emit, source.source_id, not is_on), ticked=is_on)
         if not self._policy.sources:
-            add_action(self.menu, tr("The policy has no source: add one on the page Files"), None)
+            add_action(self.menu, tr("The policy has no source: add one in Access, Files"), None)
             return
         self.menu.addSeparator()
         has_every = self._agent.sources is None

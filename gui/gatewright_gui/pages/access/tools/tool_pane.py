@@ -542,7 +542,7 @@ class ToolPane(QWidget):
         if tool is not None:
             menu.addSeparator()
             go = partial(self._try, tool, operation)
-            add_action(menu, tr("Try in the Console"), go, name="agents.try", icon="terminal")
+            add_action(menu, tr("Try a call"), go, name="agents.try", icon="terminal")
             if any(row.name == tool for row in self._document.policy.compositions):
                 go = partial(self._context.navigator.go_to_composition, tool)
                 add_action(menu, tr("Edit steps"), go, name="agents.steps", icon="list")
