@@ -68,7 +68,7 @@ class Driver:
         return next((one for one in found if one.isVisible()), found[0])
 
     def has(self, name: str) -> bool:
-        """Whether a widget of this name can be seen now."""
+        """Tell whether a widget of this name can be seen now."""
         roots = (self._window, *self.popups())
         return any(one.isVisible() for root in roots for one in root.findChildren(QWidget, name))
 

@@ -88,7 +88,7 @@ def missing_packages(environ: Mapping[str, str], platform: str, load: Callable[[
 
 
 def has_display(environ: Mapping[str, str], platform: str) -> bool:
-    """Whether a window could be shown at all."""
+    """Tell whether a window could be shown at all."""
     if platform in {"win32", "darwin"}:
         return True
     return any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))

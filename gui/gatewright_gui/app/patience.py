@@ -44,7 +44,7 @@ class Patience:
 
     @property
     def is_over(self) -> bool:
-        """Whether to wait on is in vain."""
+        """Tell whether to wait on is in vain."""
         now_s = time.monotonic()
         if now_s >= self._looked_s + LOOK_S:
             self._look(now_s)

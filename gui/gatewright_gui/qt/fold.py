@@ -164,7 +164,7 @@ class Folded:
         return line if self._starts is None else bisect_right(self._starts, line) - 1
 
     def is_shown(self, line: int) -> bool:
-        """Whether the line begins a row of its own."""
+        """Tell whether the line begins a row of its own."""
         if self._starts is None:
             return True
         at = bisect_left(self._starts, line)
@@ -175,7 +175,7 @@ class Folded:
         return self.whole.folds.get(self.line_of(row))
 
     def is_closed(self, fold: Fold) -> bool:
-        """Whether its lines are folded away."""
+        """Tell whether its lines are folded away."""
         return fold.path in self.closed
 
     def around(self, line: int) -> tuple[Fold, ...]:

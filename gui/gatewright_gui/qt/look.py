@@ -272,7 +272,7 @@ def tie_icon(target: QAbstractButton | QAction, name: str, role: Role = "text") 
 
 
 def _has_words_behind(target: QAbstractButton | QAction) -> bool:
-    """Whether the style would draw words close behind the icon; a menu keeps its own distance."""
+    """Tell whether the style would draw words close behind the icon; a menu keeps its own distance."""
     if isinstance(target, QToolButton):
         return target.toolButtonStyle() == Qt.ToolButtonStyle.ToolButtonTextBesideIcon
     return isinstance(target, QPushButton)

@@ -30,7 +30,7 @@ def line_text(
 
 
 def _runs_left(text: str) -> bool:
-    """Whether the first letter with a direction goes from right to left."""
+    """Tell whether the first letter with a direction goes from right to left."""
     ways = (unicodedata.bidirectional(letter) for letter in text)
     return next((way for way in ways if way in {"L", "R", "AL"}), "L") != "L"
 

@@ -70,7 +70,7 @@ class Found:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the log is read."""
+        """Tell whether all of the log is read."""
         return self.read >= self.rows
 
 

@@ -77,7 +77,7 @@ class ShownTool:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the agent sees it."""
+        """Tell whether the agent sees it."""
         return self.hidden is None
 
     def first_operation(self, wanted: str | None = None) -> str | None:
@@ -183,12 +183,12 @@ class CallRecord:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether it was given up on its way: then nobody gets anything."""
+        """Tell whether it was given up on its way: then nobody gets anything."""
         return self.status == CANCELLED
 
     @property
     def is_error(self) -> bool:
-        """Whether the model gets an error in place of a result."""
+        """Tell whether the model gets an error in place of a result."""
         return self.status not in {None, "allowed", CANCELLED}
 
     @property
@@ -368,7 +368,7 @@ def change_words(diff: str, operation: str) -> tuple[str, str]:
 
 
 def takes_away(diff: str) -> bool:
-    """Whether nothing of a text is left after a change."""
+    """Tell whether nothing of a text is left after a change."""
     third = diff.split("\n", 3)[2:3]
     return bool(third) and re.match(r"@@ -[0-9]+(,[0-9]+)? \+0,0 @@", third[0]) is not None
 

@@ -114,12 +114,12 @@ class Console(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call is under way."""
+        """Tell whether a call is under way."""
         return self._is_busy
 
     @property
     def has_copy(self) -> bool:
-        """Whether there is a copy that calls have run in."""
+        """Tell whether there is a copy that calls have run in."""
         return self._copy.exists
 
     @property
@@ -129,7 +129,7 @@ class Console(QObject):
 
     @property
     def is_live(self) -> bool:
-        """Whether a run is made in the real workspace."""
+        """Tell whether a run is made in the real workspace."""
         return self._document.live.is_on
 
     @property

@@ -31,7 +31,7 @@ class DisposableCopy:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a copy."""
+        """Tell whether there is a copy."""
         return self._sandbox is not None
 
     @property

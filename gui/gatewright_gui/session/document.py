@@ -128,7 +128,7 @@ class Document(QObject):
 
     @property
     def is_open(self) -> bool:
-        """Whether a workspace is open and can be edited."""
+        """Tell whether a workspace is open and can be edited."""
         return self._workspace is not None
 
     @property
@@ -184,12 +184,12 @@ class Document(QObject):
 
     @property
     def is_dirty(self) -> bool:
-        """Whether there is something to save: edits, or all of it where the file is gone."""
+        """Tell whether there is something to save: edits, or all of it where the file is gone."""
         return self._workspace is not None and (self._workspace.is_dirty or self._is_gone)
 
     @property
     def is_gone(self) -> bool:
-        """Whether the policy file of the open workspace is gone from the disk."""
+        """Tell whether the policy file of the open workspace is gone from the disk."""
         return self._is_gone
 
     @property
@@ -199,7 +199,7 @@ class Document(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Whether the file is being read or written; edits are refused meanwhile."""
+        """Tell whether the file is being read or written; edits are refused meanwhile."""
         return self._at_work > 0
 
     @property
@@ -220,7 +220,7 @@ class Document(QObject):
         return self._workspace.view(agent_id).enforced_rights
 
     def has_rights(self, agent_id: str) -> bool:
-        """Whether `rights` answers without a pause that one would notice; after a large edit it does not."""
+        """Tell whether `rights` answers without a pause that one would notice; after a large edit it does not."""
         return self._rights_lacking(agent_id) <= RIGHTS_AT_ONCE
 
     async def work_out_rights(self, agent_id: str) -> None:

@@ -49,7 +49,7 @@ class PolicyDraft(QObject):
 
     @property
     def is_pending(self) -> bool:
-        """Whether something is typed and not applied."""
+        """Tell whether something is typed and not applied."""
         return self._now is not None
 
     @property

@@ -35,12 +35,12 @@ class FileStanding:
 
     @property
     def is_conflict(self) -> bool:
-        """Whether both changed."""
+        """Tell whether both changed."""
         return self.state is FileState.CONFLICT
 
     @property
     def needs_reconciling(self) -> bool:
-        """Whether the disk changed under the block."""
+        """Tell whether the disk changed under the block."""
         return self.state in {FileState.CONFLICT, FileState.DISK_MODIFIED, FileState.DISK_DELETED}
 
 
@@ -87,7 +87,7 @@ class Reconciled:
 
     @property
     def is_conflict(self) -> bool:
-        """Whether somebody has to decide."""
+        """Tell whether somebody has to decide."""
         return self.outcome == "conflict"
 
 

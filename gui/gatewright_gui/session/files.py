@@ -74,12 +74,12 @@ class PathLevel:
 
     @property
     def is_default(self) -> bool:
-        """Whether the default decides."""
+        """Tell whether the default decides."""
         return self.index is None and not (self.outside or self.protected or self.overlapped)
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing gets there, whatever the levels say."""
+        """Tell whether nothing gets there, whatever the levels say."""
         return self.outside or self.protected or self.unusable is not None
 
     @property

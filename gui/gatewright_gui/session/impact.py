@@ -124,7 +124,7 @@ _VERBS = {
 }
 _OBJECTS = {
     Effect.DELETE: (mark("data"), mark("{files}")),
-    Effect.RUN: (mark("programs"), mark("programs with {files}")),
+    Effect.RUN: (mark("programs"), mark("programs that name {files}")),
     Effect.SEND: (mark("to other hosts"), mark("{files} to other hosts")),
     Effect.CHANGE: (mark("data"), mark("{files}")),
     Effect.READ: (mark("data"), mark("{files}")),

@@ -18,7 +18,7 @@ class LiveMode(QObject):
 
     @property
     def is_on(self) -> bool:
-        """Whether runs change real files and blocks."""
+        """Tell whether runs change real files and blocks."""
         return self._is_on
 
     def enter(self) -> None:

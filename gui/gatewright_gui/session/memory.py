@@ -146,12 +146,12 @@ class BlockContent:
 
     @property
     def is_text(self) -> bool:
-        """Whether it holds one text."""
+        """Tell whether it holds one text."""
         return isinstance(self.info.record.schema, TextSchema)
 
     @property
     def is_log(self) -> bool:
-        """Whether entries are only ever added."""
+        """Tell whether entries are only ever added."""
         return isinstance(self.info.record.schema, LogSchema)
 
     def is_same(self, text: str) -> bool:

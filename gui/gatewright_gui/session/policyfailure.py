@@ -24,7 +24,7 @@ class OpenFailure:
 
     @property
     def needs_only_trust(self) -> bool:
-        """Whether nothing is wrong but that the operator has not trusted what it reaches outside its folder."""
+        """Tell whether nothing is wrong but that the operator has not trusted what it reaches outside its folder."""
         errors = [problem for problem in self.problems if problem.is_error]
         return bool(errors) and all(problem.code == NOT_TRUSTED for problem in errors)
 

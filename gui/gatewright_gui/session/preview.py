@@ -222,7 +222,7 @@ class Preview:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the model sees nothing of what was asked for."""
+        """Tell whether the model sees nothing of what was asked for."""
         return not self.whole_schema
 
 

@@ -33,7 +33,7 @@ class Reading:
 
 
 def is_strange(facts: ToolFacts) -> bool:
-    """Whether somebody else made the tool, so that its operations are read off its schema."""
+    """Tell whether somebody else made the tool, so that its operations are read off its schema."""
     return facts.origin not in {BUILT_IN, COMPOSITION}
 
 

@@ -107,7 +107,7 @@ class GridTool:
 
     @property
     def has_operations(self) -> bool:
-        """Whether it can be opened."""
+        """Tell whether it can be opened."""
         return self.operations != ("",)
 
 

@@ -78,7 +78,7 @@ class RightGrid(QObject):
         self.layout_changed.emit()
 
     def _lay_out(self) -> bool:
-        """Whether the rows are others than before."""
+        """Tell whether the rows are others than before."""
         found = layout_of(self._document.catalog, self._document.policy.catalogs)
         if found == self.layout:
             return False

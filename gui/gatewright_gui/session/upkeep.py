@@ -39,7 +39,7 @@ class Upkeep(QObject):
 
     @property
     def is_checking(self) -> bool:
-        """Whether a self-check is under way."""
+        """Tell whether a self-check is under way."""
         return self._check_task is not None
 
     def check_again(self) -> None:

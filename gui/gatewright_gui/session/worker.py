@@ -171,7 +171,7 @@ class Worker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is to be done until a message comes."""
+        """Tell whether nothing is to be done until a message comes."""
         return not self._long
 
     def take(self, message: Message) -> None:

@@ -40,7 +40,7 @@ class WorkerProcess(QObject):
 
     @property
     def is_running(self) -> bool:
-        """Whether it is there, or comes up."""
+        """Tell whether it is there, or comes up."""
         return self._process.state() != QProcess.ProcessState.NotRunning
 
     def send(self, message: Message) -> None:

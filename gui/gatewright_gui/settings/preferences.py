@@ -76,7 +76,7 @@ class Preferences(QObject):
 
     @property
     def notifies(self) -> bool:
-        """Whether the desktop tells of calls that begin to wait."""
+        """Tell whether the desktop tells of calls that begin to wait."""
         return self.choice("approvals.notify") != "off"
 
     @notifies.setter
@@ -86,7 +86,7 @@ class Preferences(QObject):
 
     @property
     def reviews_gains_only(self) -> bool:
-        """Whether saving shows what changes only where somebody may do more."""
+        """Tell whether saving shows what changes only where somebody may do more."""
         return self.choice("save-review") == "gains"
 
     @reviews_gains_only.setter
@@ -161,7 +161,7 @@ class Preferences(QObject):
         self._store.setValue(f"splitter/{key}", [str(size) for size in sizes])
 
     def wraps_lines(self, key: str) -> bool:
-        """Whether long lines of a view are wrapped."""
+        """Tell whether long lines of a view are wrapped."""
         return {"yes": True, "no": False}.get(self._text(f"wrap/{key}"), key in WRAPPED_AT_FIRST)
 
     def set_wraps_lines(self, key: str, wraps: bool) -> None:

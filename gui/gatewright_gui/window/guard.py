@@ -12,7 +12,7 @@ from gatewright_gui.session.draft import PolicyDraft
 async def may_leave(
     parent: QWidget, document: Document, save: Callable[[], Awaitable[bool]], draft: PolicyDraft | None = None
 ) -> bool:
-    """Whether one may go on: nothing to save, saved now by ``save``, or thrown away on purpose.
+    """Tell whether one may go on: nothing to save, saved now by ``save``, or thrown away on purpose.
 
     With a ``draft`` also that: what is typed and not applied.
     """
@@ -39,7 +39,7 @@ async def may_leave(
 
 
 async def may_save_without(parent: QWidget, draft: PolicyDraft) -> bool:
-    """Whether to save although something is typed on the page TOML: it is applied now, or left for later."""
+    """Tell whether to save although something is typed on the page TOML: it is applied now, or left for later."""
     if not draft.is_pending:
         return True
     from gatewright_gui.qt.dialog import Choice, ask

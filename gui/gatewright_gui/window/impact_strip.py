@@ -165,7 +165,7 @@ class ImpactStrip(QWidget):
 
     @property
     def is_counting(self) -> bool:
-        """Whether numbers are still to come."""
+        """Tell whether numbers are still to come."""
         return self._step is not None and not self._fault and None in {self._impact, self._model, self._calls}
 
     def set_checked(self, found: CheckCount | None) -> None:

@@ -208,7 +208,7 @@ class SaveReview(FormDialog):
         self._preferences.reviews_gains_only = only_gains
 
     async def ask(self) -> bool:
-        """Whether to save: nothing of what agents may do changes, or what changes was shown and accepted."""
+        """Tell whether to save: nothing of what agents may do changes, or what changes was shown and accepted."""
         known = asyncio.Event()
         self._tasks.start(self._work_out(known), WORK, replace=True)
         try:
@@ -313,7 +313,7 @@ def _ignore(_progress: object) -> None:
 async def may_save(
     parent: QWidget, document: Document, deriver: Deriver, tasks: TaskOwner, preferences: Preferences
 ) -> bool:
-    """Whether to save, after showing what changes where something of what agents may do does."""
+    """Tell whether to save, after showing what changes where something of what agents may do does."""
     if not document.is_open or not document.workspace.is_dirty:
         return True
     return await SaveReview(parent, document, deriver, tasks, preferences).ask()

@@ -98,7 +98,7 @@ class PageShelf(QStackedWidget):
         return place.tab(key) if isinstance(place, TabbedPage) and key in place.rows else place
 
     def is_usable(self, key: str) -> bool:
-        """Whether a page has something to show."""
+        """Tell whether a page has something to show."""
         return self._document.is_open or (self._rows[key].works_without_policy and self._document.failure is not None)
 
     def focus_current(self) -> None:

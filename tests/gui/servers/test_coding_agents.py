@@ -172,7 +172,7 @@ async def test_home_names_who_is_not_gated_and_whose_gate_does_not_hold(window: 
     window.show_page("home")
     page = window.shelf.page("home")
     assert isinstance(page, HomePage)
-    await until(lambda: page.notices.ungated.text() == "Not gated: Claude Code")
+    await until(lambda: page.notices.ungated.text() == "Put a gate before Claude Code")
     await until(lambda: page.headline.text().startswith("Claude Code: not gated, can do all that you can."))
     window.show_page("servers")
     await put_gate(window)

@@ -181,5 +181,5 @@ def column(
 
 
 def names(text: str, operation: str) -> bool:
-    """Whether a text names an operation, as a word of its own."""
+    """Tell whether a text names an operation, as a word of its own."""
     return re.search(rf"(?<!\w){re.escape(operation)}(?!\w)", text) is not None

@@ -110,7 +110,7 @@ class AgentListModel(RowModel[Agent]):
 
 
 def agent_fits(agent: Agent, words: Iterable[str]) -> bool:
-    """Whether its name or description has every word; these are casefolded."""
+    """Tell whether its name or description has every word; these are casefolded."""
     text = f"{agent.agent_id} {agent.description}".casefold()
     return all(word in text for word in words)
 
@@ -139,7 +139,7 @@ class AgentFilterModel(QSortFilterProxyModel):
         return self._agents.row_at(self.mapToSource(self.index(row, 0)).row())
 
     def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:  # noqa: N802
-        """Whether an agent is shown."""
+        """Tell whether an agent is shown."""
         del source_parent
         agent = self._agents.row_at(source_row)
         return agent is None or agent_fits(agent, self._words)

@@ -111,7 +111,7 @@ class Notices(QWidget):
         unsafe = [one.title for one in self._coding_agents if one.file is not None and one.level is HostLevel.RED]
         for line, count, words in (
             (self.unsafe, len(unsafe), tr("The gate before {agents} does not hold", agents=", ".join(unsafe))),
-            (self.ungated, len(ungated), tr("Not gated: {agents}", agents=", ".join(ungated))),
+            (self.ungated, len(ungated), tr("Put a gate before {agents}", agents=", ".join(ungated))),
             (self.held, held, tr("{tools} to accept", tools=counted(held, "tool", "tools"))),
             (self.errors, errors, counted(errors, "error", "errors")),
             (self.warnings, warnings, counted(warnings, "warning", "warnings")),

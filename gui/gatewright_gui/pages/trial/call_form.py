@@ -55,7 +55,7 @@ class FormMemory:
         self.parked: dict[tuple[Path, str | int], JsonValue] = {}
 
     def is_drafted_below(self, path: Path) -> bool:
-        """Whether a place, or one in it, holds broken JSON."""
+        """Tell whether a place, or one in it, holds broken JSON."""
         return any(draft[: len(path)] == path for draft in self.drafts)
 
     def forget(self, path: Path) -> None:
@@ -206,7 +206,7 @@ class CallForm:
         return tuple(key for key in keys if key not in names and (union is None or key != union.tag))
 
     def takes_extras(self, path: Path) -> bool:
-        """Whether the schema lets other properties be added."""
+        """Tell whether the schema lets other properties be added."""
         return self.shapes.extra(self.inner(path)) is not None
 
     def set(self, path: Path, value: JsonValue) -> None:
@@ -243,7 +243,7 @@ class CallForm:
             self._known.raw.discard(path)
 
     def can_be_field(self, path: Path) -> bool:
-        """Whether the place's own field holds what is there now."""
+        """Tell whether the place's own field holds what is there now."""
         if path in self._known.drafts:
             return False
         return self._editor(path, self.shape(path), self.value(path))[0] != "json"
@@ -328,12 +328,12 @@ class CallForm:
         return next((shape for shape in self.tool.operations if shape.name == self.operation), None)
 
     def is_taken(self, name: str) -> bool:
-        """Whether the chosen operation takes an argument."""
+        """Tell whether the chosen operation takes an argument."""
         shape = self.shape_of_operation()
         return shape is None or name == self.selector or name in shape.takes or name not in self.shapes.names()
 
     def is_needed(self, name: str) -> bool:
-        """Whether the chosen operation needs an argument."""
+        """Tell whether the chosen operation needs an argument."""
         shape = self.shape_of_operation()
         field = self._field((name,))
         is_required = field is not None and field.required

@@ -39,7 +39,7 @@ class Pair:
 
     @property
     def differs(self) -> bool:
-        """Whether the calls are not alike in it."""
+        """Tell whether the calls are not alike in it."""
         return self.first != self.second
 
 
@@ -56,7 +56,7 @@ class Comparison:
 
     @property
     def verdict_changed(self) -> bool:
-        """Whether the gate judged them differently."""
+        """Tell whether the gate judged them differently."""
         return self.first.verdict is not self.second.verdict
 
 

@@ -74,7 +74,7 @@ class ConversationModel(RowModel[Row]):
 
     @property
     def counts_down(self) -> bool:
-        """Whether some row says how long it still takes."""
+        """Tell whether some row says how long it still takes."""
         for row in self.rows:
             window = self._window(row)
             is_filling = window is not None and bool(window.starts)

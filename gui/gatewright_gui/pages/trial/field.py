@@ -45,7 +45,7 @@ class FieldHost(Protocol):
         ...
 
     def is_open(self, path: Path) -> bool:
-        """Whether a group is unfolded."""
+        """Tell whether a group is unfolded."""
         ...
 
     def set_open(self, path: Path, *, is_open: bool) -> None:

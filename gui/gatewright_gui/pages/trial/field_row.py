@@ -136,7 +136,7 @@ class FieldRow(QWidget):
 
     @property
     def is_live(self) -> bool:
-        """Whether it is shown, and not about to go."""
+        """Tell whether it is shown, and not about to go."""
         return not self.isHidden() and self.objectName() != ""
 
     def _show_words(self, view: View) -> None:

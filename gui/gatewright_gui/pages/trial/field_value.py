@@ -48,7 +48,7 @@ def format_of(schema: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two values are the same JSON: `1`, `1.0` and `true` are not."""
+    """Tell whether two values are the same JSON: `1`, `1.0` and `true` are not."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
@@ -158,7 +158,7 @@ class View:
 
     @property
     def is_given(self) -> bool:
-        """Whether something is sent."""
+        """Tell whether something is sent."""
         return self.value is not NOTHING or bool(self.text)
 
 

@@ -156,7 +156,7 @@ class FormPane(QWidget):
 
     @property
     def has_fields(self) -> bool:
-        """Whether there is anything to fill in, or filled in."""
+        """Tell whether there is anything to fill in, or filled in."""
         form = self.form
         is_open = "additionalProperties" in form.shapes.root().schema and form.takes_extras(())
         return form.union(()) is not None or bool(form.fields(()) or form.extras(())) or is_open

@@ -33,11 +33,11 @@ class HistoryFilter:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left out."""
+        """Tell whether nothing is left out."""
         return not (self.words or self.verdicts or self.agents or self.tools)
 
     def fits(self, record: CallRecord) -> bool:
-        """Whether a call is shown."""
+        """Tell whether a call is shown."""
         request = record.request
         is_chosen = (
             (not self.verdicts or str(record.verdict) in self.verdicts)
@@ -72,7 +72,7 @@ class HistoryFilterModel(QSortFilterProxyModel):
         return self._calls.row_at(self.mapToSource(index).row()) if index.isValid() else None
 
     def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:  # noqa: N802
-        """Whether a row is shown."""
+        """Tell whether a row is shown."""
         del source_parent
         record = self._calls.row_at(source_row)
         return record is not None and self._filter.fits(record)

@@ -70,7 +70,7 @@ class JsonEdit(LargeTextEdit):
 
     @property
     def is_offering(self) -> bool:
-        """Whether the list is open."""
+        """Tell whether the list is open."""
         return self._list.isVisible()
 
     def offered(self) -> list[str]:

@@ -48,7 +48,7 @@ class Slices(QObject):
 
     @property
     def is_running(self) -> bool:
-        """Whether there is work left."""
+        """Tell whether there is work left."""
         return self._work is not None
 
     def start(self, work: Iterator[object]) -> None:
@@ -248,12 +248,12 @@ class JsonTreeView(QWidget):
 
     @property
     def is_searching(self) -> bool:
-        """Whether the search is still under way."""
+        """Tell whether the search is still under way."""
         return self._looking.is_running
 
     @property
     def is_opening(self) -> bool:
-        """Whether rows are still being opened."""
+        """Tell whether rows are still being opened."""
         return self._opening.is_running
 
     def step(self, by: int) -> None:

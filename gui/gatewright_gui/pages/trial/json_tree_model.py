@@ -39,7 +39,7 @@ _KINDS: dict[type, str] = {
 
 
 def is_open(value: Any) -> bool:
-    """Whether a value holds others."""
+    """Tell whether a value holds others."""
     return isinstance(value, dict | list)
 
 
@@ -141,7 +141,7 @@ class JsonTreeModel(QAbstractItemModel):
         return None if node is None else node.part
 
     def is_text(self, index: Index) -> bool:
-        """Whether the value is a text."""
+        """Tell whether the value is a text."""
         node = self._node(index)
         return node is not None and isinstance(node.value, str)
 
@@ -266,7 +266,7 @@ def whole_text(value: Any) -> str:
 
 
 def is_small(value: Any, limit: int = 1_000) -> bool:
-    """Whether a value holds no more than so many others, however deep."""
+    """Tell whether a value holds no more than so many others, however deep."""
     stack = [value]
     for _ in range(limit):
         if not stack:

@@ -102,7 +102,7 @@ def tree_value(record: CallRecord, longest: int = MAX_TREE) -> Any:
 
 
 def is_long(record: CallRecord) -> bool:
-    """Whether reading the result takes long enough to be done beside the window."""
+    """Tell whether reading the result takes long enough to be done beside the window."""
     return record.blob is not None or max(map(len, (record.output or "", record.whole or ""))) > AT_ONCE
 
 

@@ -64,7 +64,7 @@ class ToolChoice(QComboBox):
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known which tools there are."""
+        """Tell whether it is known which tools there are."""
         return bool(self._tools)
 
     def of_name(self, name: str) -> ShownTool | None:

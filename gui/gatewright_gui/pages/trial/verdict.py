@@ -139,7 +139,7 @@ class VerdictPanel(QWidget):
 
     @property
     def is_stale(self) -> bool:
-        """Whether it is the verdict of another call than the one that is filled in."""
+        """Tell whether it is the verdict of another call than the one that is filled in."""
         return self._is_stale
 
     def show_nothing(self, text: str = "") -> None:

@@ -100,12 +100,12 @@ class CodeEdit(QPlainTextEdit):
 
     @property
     def is_filling(self) -> bool:
-        """Whether rows of a long text are still to come."""
+        """Tell whether rows of a long text are still to come."""
         return self._filler.is_filling
 
     @property
     def has_folds(self) -> bool:
-        """Whether anything can be folded."""
+        """Tell whether anything can be folded."""
         return bool(self._folded.whole.folds)
 
     @property

@@ -33,7 +33,7 @@ class RowFiller(QObject):
 
     @property
     def is_filling(self) -> bool:
-        """Whether rows are still to come."""
+        """Tell whether rows are still to come."""
         return self._missing > 0
 
     def show(self, rows: Sequence[str], needed: int = 0) -> range:

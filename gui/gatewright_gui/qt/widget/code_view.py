@@ -41,7 +41,7 @@ class WrapStore(Protocol):
         ...
 
     def wraps_lines(self, key: str) -> bool:
-        """Whether they are."""
+        """Tell whether they are."""
         ...
 
     def set_wraps_lines(self, key: str, wraps: bool) -> None:
@@ -135,7 +135,7 @@ class CodeView(QWidget):
 
     @property
     def is_wrapping(self) -> bool:
-        """Whether long lines go on in the next row."""
+        """Tell whether long lines go on in the next row."""
         return self.wrap_button.isChecked()
 
     def set_wrapping(self, on: bool) -> None:

@@ -80,7 +80,7 @@ class EmptyState(QWidget):
 
     @property
     def is_known(self) -> bool:
-        """Whether it says something."""
+        """Tell whether it says something."""
         return self._is_known
 
     def set_unknown(self) -> None:

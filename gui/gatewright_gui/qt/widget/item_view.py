@@ -140,7 +140,7 @@ class OrderedTable(TableView):
         return tuple(sorted(row for row in rows if row < self.model().rowCount() - self.fixed_rows))
 
     def is_own(self, event: QDropEvent) -> bool:
-        """Whether what is dragged are rows of this table."""
+        """Tell whether what is dragged are rows of this table."""
         return event.source() is self
 
     def dragMoveEvent(self, event: QDragMoveEvent) -> None:  # noqa: N802

@@ -30,7 +30,7 @@ class LargeTextEdit(QPlainTextEdit):
 
     @property
     def is_aside(self) -> bool:
-        """Whether the text is too large to be shown."""
+        """Tell whether the text is too large to be shown."""
         return self._aside is not None
 
     @property

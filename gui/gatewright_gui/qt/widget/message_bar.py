@@ -66,7 +66,7 @@ class MessageBar(QWidget):
 
     @property
     def is_error(self) -> bool:
-        """Whether it says that something went wrong."""
+        """Tell whether it says that something went wrong."""
         return self._tone == "error" and not self.isHidden()
 
     def add_button(self, button: QPushButton) -> None:

@@ -113,7 +113,7 @@ def _holders(policy: Policy, facts: ToolFacts) -> str:
 
 
 def lists_tool(tools: tuple[str, ...] | None, facts: ToolFacts) -> bool:
-    """Whether an agent with that list of tools may have the tool."""
+    """Tell whether an agent with that list of tools may have the tool."""
     return tools is None or any(names_tool(name, facts) for name in tools)
 
 

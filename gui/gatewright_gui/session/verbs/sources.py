@@ -143,7 +143,7 @@ def _change(policy: Policy, source: Source, after: Source) -> Edit:
 
 
 def _names(pattern: str, own: str) -> bool:
-    """Whether a pattern is one of the ways to write a path's own pattern."""
+    """Tell whether a pattern is one of the ways to write a path's own pattern."""
     folder = own.endswith("/")
     return f"/{pattern.removeprefix('/')}" in ({own, f"{own}**"} if folder else {own})
 
@@ -191,6 +191,6 @@ def _closed_places(source: Source) -> set[str]:
 
 
 def _is_listed(policy: Policy, facts: ToolFacts) -> bool:
-    """Whether some agent has the tool in its list, or has no list."""
+    """Tell whether some agent has the tool in its list, or has no list."""
     lists = [agent.tools for agent in policy.agents.values()]
     return any(one is None or any(names_tool(name, facts) for name in one) for one in lists)

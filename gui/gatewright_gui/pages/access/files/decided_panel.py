@@ -114,7 +114,7 @@ def meaning_of(document: Document, source: Source, level: PathLevel) -> PathMean
 
 
 def _reaches_by_path(policy: Policy, agent: Agent, catalog: Iterable[ToolFacts], source: Source) -> bool:
-    """Whether the agent lists a tool with arguments that are paths on disk, which may lead into the source."""
+    """Tell whether the agent lists a tool with arguments that are paths on disk, which may lead into the source."""
     return any(
         source in sources_reached(policy, agent, facts, op)
         for facts in all_with_settings(policy, tuple(pick_tools(catalog, agent.tools).values()))

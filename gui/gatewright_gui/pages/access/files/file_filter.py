@@ -27,7 +27,7 @@ class TreeFilter:
 
     @property
     def is_on(self) -> bool:
-        """Whether anything may be left out."""
+        """Tell whether anything may be left out."""
         return bool(self.levels) or bool(self.text) or self.rule is not None
 
 

@@ -212,7 +212,7 @@ class FolderTreeModel(QAbstractItemModel):
 
     @property
     def has_states(self) -> bool:
-        """Whether there is anything to say in the column of states."""
+        """Tell whether there is anything to say in the column of states."""
         return bool(self._standings.files or self._news)
 
     def set_news(self, news: Mapping[str, str]) -> None:
@@ -261,22 +261,22 @@ class FolderTreeModel(QAbstractItemModel):
 
     @property
     def is_changing(self) -> bool:
-        """Whether rows come and go just now: where a view goes then is nobody's choice."""
+        """Tell whether rows come and go just now: where a view goes then is nobody's choice."""
         return self._is_changing
 
     def was_read(self, relative: str) -> bool:
-        """Whether something is known of what is in a folder."""
+        """Tell whether something is known of what is in a folder."""
         node = self._find(relative)
         return node is not None and node.listing is not None
 
     @property
     def is_reading(self) -> bool:
-        """Whether the base is not there yet."""
+        """Tell whether the base is not there yet."""
         return self._is_open and self._root.state != "read"
 
     @property
     def is_empty(self) -> bool:
-        """Whether the base was read and holds nothing."""
+        """Tell whether the base was read and holds nothing."""
         return self._root.state == "read" and not self._root.children
 
     def index_of(self, relative: str) -> QModelIndex:
@@ -329,7 +329,7 @@ class FolderTreeModel(QAbstractItemModel):
         return node.kind == "folder" and (bool(node.children) or node.state != "read")
 
     def canFetchMore(self, parent: Index) -> bool:  # noqa: N802
-        """Whether a folder is still to be read."""
+        """Tell whether a folder is still to be read."""
         node = self._node(parent)
         return self._is_open and node.kind == "folder" and node.state == "unread"
 

@@ -162,13 +162,13 @@ def draw_words(
 
 
 def is_marked(option: QStyleOptionViewItem) -> bool:
-    """Whether there is a ground to draw: that of most cells is the view's own."""
+    """Tell whether there is a ground to draw: that of most cells is the view's own."""
     state: QStyle.StateFlag = option.state  # pyright: ignore[reportAttributeAccessIssue]
     return bool(state & _MARKED)
 
 
 def is_selected(option: QStyleOptionViewItem) -> bool:
-    """Whether the cell is part of the selection."""
+    """Tell whether the cell is part of the selection."""
     state: QStyle.StateFlag = option.state  # pyright: ignore[reportAttributeAccessIssue]
     return bool(state & QStyle.StateFlag.State_Selected)
 

@@ -56,7 +56,7 @@ class Listing(QObject):
 
     @property
     def is_filtered(self) -> bool:
-        """Whether only what fits a filter is shown."""
+        """Tell whether only what fits a filter is shown."""
         return self._fitting is not None
 
     def start_over(self) -> None:

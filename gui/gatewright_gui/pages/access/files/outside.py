@@ -48,7 +48,7 @@ class Outside(QObject):
 
     @property
     def is_on(self) -> bool:
-        """Whether a folder is followed."""
+        """Tell whether a folder is followed."""
         return self._watch is not None
 
     def start_over(self) -> None:
@@ -115,7 +115,7 @@ class Outside(QObject):
 
 
 def _is_running() -> bool:
-    """Whether the window's loop runs: what comes while it ends is told to nobody."""
+    """Tell whether the window's loop runs: what comes while it ends is told to nobody."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -132,7 +132,7 @@ class SourceDialog(CheckedDialog):
 
     @property
     def is_stream(self) -> bool:
-        """Whether it is to tell of changes, and to give no files."""
+        """Tell whether it is to tell of changes, and to give no files."""
         return self.kind.currentData() == str(SourceType.FOLDER_CHANGES)
 
     @property
@@ -142,7 +142,7 @@ class SourceDialog(CheckedDialog):
 
     @property
     def trusts(self) -> bool:
-        """Whether a folder outside is to be trusted."""
+        """Tell whether a folder outside is to be trusted."""
         return self.trust.isChecked() and not self.trust.isHidden()
 
     def accept(self) -> None:

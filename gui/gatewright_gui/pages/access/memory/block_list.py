@@ -48,7 +48,7 @@ class BlockLine:
         return "\n".join(filter(None, (f"{row.label}: {told}", row.record.description, row.problem)))
 
     def has(self, wanted: str) -> bool:
-        """Whether every word of a filter is in it."""
+        """Tell whether every word of a filter is in it."""
         text = f"{self.row.label} {self.facts} {self.may[0]} {self.row.record.description}".casefold()
         return all(word in text for word in wanted.casefold().split())
 

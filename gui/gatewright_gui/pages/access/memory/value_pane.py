@@ -107,7 +107,7 @@ class ValuePane(QWidget):
 
     @property
     def can_save(self) -> bool:
-        """Whether what is typed may be saved."""
+        """Tell whether what is typed may be saved."""
         return self._content is not None and self._is_dirty and not self._fault()
 
     def show_content(self, content: BlockContent, draft: Draft | None = None) -> None:

@@ -28,7 +28,7 @@ class Wanted:
     provider: str
 
     def is_of(self, answer: Preview | Comparison | None) -> bool:
-        """Whether an answer is one to this."""
+        """Tell whether an answer is one to this."""
         return answer is not None and self == Wanted(answer.agent_id, answer.tool, answer.provider)
 
 

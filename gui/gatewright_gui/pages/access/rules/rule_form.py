@@ -122,7 +122,7 @@ class RuleForm(QWidget):
 
     @property
     def is_changed(self) -> bool:
-        """Whether it says something else than the rule that stands; a new rule always does."""
+        """Tell whether it says something else than the rule that stands; a new rule always does."""
         return self.before is None or self.rule != self.before
 
     def show_faults(self, faults: Sequence[Fault]) -> None:

@@ -166,7 +166,7 @@ class RulesPane(QWidget):
 
     @property
     def is_drafting(self) -> bool:
-        """Whether the form holds what is not written yet."""
+        """Tell whether the form holds what is not written yet."""
         return self._below.currentIndex() == 1 and self.form.is_changed
 
     def _show(self) -> None:

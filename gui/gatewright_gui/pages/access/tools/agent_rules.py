@@ -81,7 +81,7 @@ class AgentRow:
 
     @property
     def is_own(self) -> bool:
-        """Whether it can be removed here."""
+        """Tell whether it can be removed here."""
         return self.kind in {RowKind.GRANTED, RowKind.APPROVAL}
 
 
@@ -114,7 +114,7 @@ def agent_rows(
 
 
 def has_scope(kind: CapabilityKind) -> bool:
-    """Whether one says how far it reaches."""
+    """Tell whether one says how far it reaches."""
     return kind not in {CapabilityKind.CLOCK_READ, CapabilityKind.ADVANCED_EDIT}
 
 

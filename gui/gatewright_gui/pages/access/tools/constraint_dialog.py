@@ -131,7 +131,7 @@ class ConstraintDialog(CheckedDialog):
 
     @property
     def is_required(self) -> bool:
-        """Whether a call must give it."""
+        """Tell whether a call must give it."""
         return self.given_box.isChecked()
 
     @property
@@ -278,7 +278,7 @@ class ConstraintDialog(CheckedDialog):
 
 
 def _kind_says(argument: Argument, form: ConstraintForm) -> bool:
-    """Whether the fields of the argument's kind can show all of the form."""
+    """Tell whether the fields of the argument's kind can show all of the form."""
     names = FIELDS[argument.kind]
     held = [name for name in ConstraintForm.__dataclass_fields__ if getattr(form, name) is not None]
     can_be_listed = all(text and text == text.strip() and "," not in text for text in form.one_of or ())

@@ -146,7 +146,7 @@ def words_of(rule: ToolRule) -> RuleWords:
 
 
 def _names_folder(schema: JsonValue) -> bool:
-    """Whether it says in which folder the value, or each of the list, has to lie: short enough for a column."""
+    """Tell whether it says in which folder the value, or each of the list, has to lie: short enough for a column."""
     if isinstance(schema, dict) and isinstance(schema.get("items"), dict):
         return _names_folder(schema["items"])
     return any(term.relation == "in folder" for term in field_terms(schema))
@@ -188,7 +188,7 @@ class PlacedRule:
 
     @property
     def is_limit(self) -> bool:
-        """Whether it is neither a box nor what goes without saying."""
+        """Tell whether it is neither a box nor what goes without saying."""
         kind = self.rule.rule_type
         without_saying = self.address is None and isinstance(kind, ContinueLoop)
         return not without_saying and not isinstance(kind, AllowedOperations)
@@ -280,17 +280,17 @@ class LimitRow:
 
     @property
     def is_required(self) -> bool:
-        """Whether the rule makes calls give the argument."""
+        """Tell whether the rule makes calls give the argument."""
         return isinstance(self.kind, ArgumentConstraints) and self.field in self.kind.required
 
     @property
     def has_value(self) -> bool:
-        """Whether its value can be edited in place."""
+        """Tell whether its value can be edited in place."""
         return self.is_own and isinstance(self.kind, MaxCalls | Cooldown | RateLimit | Periodic | RequiresConsent)
 
     @property
     def is_own(self) -> bool:
-        """Whether it can be edited here."""
+        """Tell whether it can be edited here."""
         return self.standing is not None or self.is_draft
 
     @property

@@ -109,7 +109,7 @@ class MatrixModel(QAbstractTableModel):
 
     @property
     def is_filtering(self) -> bool:
-        """Whether rows may be left out."""
+        """Tell whether rows may be left out."""
         return bool(self._words) or self._only_differing
 
     def set_agents(self, agents: Sequence[Agent]) -> None:
@@ -200,7 +200,7 @@ class MatrixModel(QAbstractTableModel):
 
     @property
     def is_grouped(self) -> bool:
-        """Whether there are rows of groups."""
+        """Tell whether there are rows of groups."""
         return bool(self._groups)
 
     def group_at(self, row: int) -> ToolGroup | None:
@@ -257,12 +257,12 @@ class MatrixModel(QAbstractTableModel):
         return self._agents[column] if 0 <= column < len(self._agents) else None
 
     def can_open(self, row: int) -> bool:
-        """Whether the row is a group, or a tool with operations."""
+        """Tell whether the row is a group, or a tool with operations."""
         tool = self.tool_at(row)
         return self.group_at(row) is not None or (tool is not None and tool.has_operations and self._rows[row][1] < 0)
 
     def is_open(self, row: int) -> bool:
-        """Whether what belongs to the row is shown below it."""
+        """Tell whether what belongs to the row is shown below it."""
         tool, group = self.tool_at(row), self.group_at(row)
         if group is not None:
             return not self._is_closed(group.origin)

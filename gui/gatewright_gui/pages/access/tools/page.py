@@ -131,7 +131,7 @@ class ToolsPage(Page):
 
     @property
     def shows_matrix(self) -> bool:
-        """Whether the matrix is in the place of the tree."""
+        """Tell whether the matrix is in the place of the tree."""
         return self._context.selection.is_everyone
 
     def _switch(self, _checked: bool = False) -> None:

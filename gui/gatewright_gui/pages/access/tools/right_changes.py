@@ -40,7 +40,7 @@ class RightChangesModel(RowModel[ChangeRow]):
 
     @property
     def is_cut(self) -> bool:
-        """Whether there are more lines than the table holds."""
+        """Tell whether there are more lines than the table holds."""
         return self._counts.total() > len(self._every)
 
     def clear(self) -> None:
@@ -119,7 +119,7 @@ class AgentChoiceModel(RowModel[Agent]):
 
     @property
     def are_all_shown_chosen(self) -> bool:
-        """Whether no box in the list is empty."""
+        """Tell whether no box in the list is empty."""
         return all(agent.agent_id in self._chosen for agent in self.rows)
 
     def set_filter(self, text: str) -> None:

@@ -324,7 +324,7 @@ def asking_words(tool: ToolRight, operation: OperationRight | None) -> str:
 
 
 def same_shape(one: ToolRight, other: ToolRight) -> bool:
-    """Whether a tool has the same rows below it."""
+    """Tell whether a tool has the same rows below it."""
     a, b = one.facts, other.facts
     return a is b or (a.name, a.major, a.operation_names) == (b.name, b.major, b.operation_names)
 

@@ -48,7 +48,7 @@ class RuleRow(Protocol):
 
     @property
     def is_own(self) -> bool:
-        """Whether it can be removed here."""
+        """Tell whether it can be removed here."""
         ...
 
 
@@ -72,7 +72,7 @@ class RuleRows(RowModel[R], Generic[R]):
         raise NotImplementedError
 
     def can_edit(self, row: R, column: int) -> bool:
-        """Whether the cell can be edited in place."""
+        """Tell whether the cell can be edited in place."""
         raise NotImplementedError
 
     def edit_cell(self, row: R, column: int, value: Any) -> bool:

@@ -41,7 +41,7 @@ class ToolFilterModel(QAbstractItemModel):
 
     @property
     def is_filtering(self) -> bool:
-        """Whether anything may be left out."""
+        """Tell whether anything may be left out."""
         return self._fit.leaves_out
 
     @property
@@ -277,7 +277,7 @@ class ToolFilterModel(QAbstractItemModel):
         return COLUMNS
 
     def hasChildren(self, parent: Index = QModelIndex()) -> bool:  # noqa: N802, B008
-        """Whether a row can be opened."""
+        """Tell whether a row can be opened."""
         return self._below(parent)[0] > 0
 
     def flags(self, index: Index) -> Qt.ItemFlag:

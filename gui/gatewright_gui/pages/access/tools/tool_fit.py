@@ -120,7 +120,7 @@ class Fit:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether anything may not fit."""
+        """Tell whether anything may not fit."""
         return bool(self.words) or self.filters != NO_FILTERS
 
     def shown(self) -> Shown:

@@ -342,7 +342,7 @@ class ToolTreeModel(QAbstractItemModel):
         return COLUMNS
 
     def hasChildren(self, parent: Index = QModelIndex()) -> bool:  # noqa: N802, B008
-        """Whether a row can be opened."""
+        """Tell whether a row can be opened."""
         return self.rowCount(parent) > 0
 
     def flags(self, index: Index) -> Qt.ItemFlag:
