@@ -353,6 +353,11 @@ class ToolRight:
         return rows
 
     @property
+    def is_worked_out(self) -> bool:
+        """True if ``operations`` has been computed."""
+        return not callable(self._rows)
+
+    @property
     def is_hidden(self) -> bool:
         """True if the model does not see the tool at all."""
         return not self.shown

@@ -43,7 +43,8 @@ async def _live(app: QApplication, workspace: Path | None, theme: ThemeChoice | 
     try:
         window.deriver.hold()
         window.show()
-        await asyncio.wait([window.tasks.start(open_first(window, workspace), "open")])  # a failure is said there
+        if (opening := window.tasks.start(open_first(window, workspace), "open")) is not None:
+            await asyncio.wait([opening])  # a failure is said there
         FirstPaint(window).painted.connect(partial(_go_on, window))
         await ended.wait()
     finally:

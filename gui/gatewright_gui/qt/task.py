@@ -33,16 +33,16 @@ class TaskOwner:
 
     def start(
         self, coro: Coroutine[Any, Any, T], name: str, *, replace: bool = False, stays: bool = False
-    ) -> asyncio.Task[T]:
-        """Run `coro` as a task of this owner on the running loop.
+    ) -> asyncio.Task[T] | None:
+        """Run `coro` as a task of this owner on the running loop; return None, and run nothing, once it is closed.
 
         With `replace`, tasks of the same name that are under way are cancelled first (the newest question wins).
         `stays`: it asks and edits nothing of what is open, and goes on where that is let go.
-        Raises RuntimeError when the owner is closed or no loop runs; the coroutine is closed then.
+        Raises RuntimeError when no loop runs; the coroutine is closed then.
         """
-        if self._closed:
+        if self._closed:  # a timer of a window that ends may still fire
             coro.close()
-            raise RuntimeError(f"task owner is closed, cannot start `{name}`")
+            return None
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:

@@ -112,13 +112,13 @@ class AuditTrail(QObject):
     def set_filter(self, wanted: AuditFilter, period: tuple[float | None, float | None] = (None, None)) -> None:
         """Find other calls; ``period``: from when to when the timeline counts, None: as far as the log goes."""
         self._wanted, self._period = wanted, period
-        if self._index is not None and not self._tasks.closed:
+        if self._index is not None:
             self._start(self._find(0, NOTHING, count=True), _FIND)
 
     def look(self) -> None:
         """Take in what was written since, unless that is under way."""
         under_way = {_READ, _LOOK, _FIND}.intersection(self._tasks.names)
-        if self._index is not None and not under_way and not self._tasks.closed:
+        if self._index is not None and not under_way:
             self._start(self._look(), _LOOK)
 
     async def calls(self, numbers: Iterable[int]) -> tuple[LoggedCall, ...]:

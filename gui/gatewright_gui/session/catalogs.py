@@ -181,8 +181,7 @@ class Catalogs(QObject):
 
     def _tell_changed(self) -> None:
         """Whoever shows rows looks again; what is still to be worked out is begun."""
-        can = not self._tasks.closed and "servers.waiting" not in self._tasks.names
-        if can and self._unknown is not None:
+        if "servers.waiting" not in self._tasks.names and self._unknown is not None:
             self._tasks.start(self._work_out(), "servers.waiting")
         self.changed.emit()
 

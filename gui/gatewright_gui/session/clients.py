@@ -73,7 +73,7 @@ class Clients(QObject):
 
     def look(self) -> None:
         """Look now, unless that is under way."""
-        if self._document.is_open and not self._tasks.closed and _TASK not in self._tasks.names:
+        if self._document.is_open and _TASK not in self._tasks.names:
             self._tasks.start(self._look(self._document.workspace), _TASK)
 
     def _forget(self) -> None:

@@ -90,7 +90,7 @@ class CodingAgents(QObject):
 
     def look(self) -> None:
         """Look now, unless that is under way or nobody wants to know."""
-        is_idle = self._task not in self._tasks.names and not self._tasks.closed
+        is_idle = self._task not in self._tasks.names
         if self._document.is_open and is_idle and self._is_looked_at():
             self._tasks.start(self._look(), self._task)
 

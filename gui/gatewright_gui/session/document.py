@@ -5,7 +5,7 @@ Over 450 lines, because the workspace, the undo stack and the state of the file 
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ from gatewright_gui.session.stops import Stops
 T = TypeVar("T")
 __all__ = ["EVERYTHING", "ChangeSet", "Document", "FileAlarm", "OpenFailure", "Step"]
 
-RIGHTS_AT_ONCE = 1_500
+RIGHTS_AT_ONCE = 200
 """Rights on more operations than these are worked out in pieces."""
 PIECE_S = 0.008
 """How long the window works before it has its turn."""
@@ -226,7 +226,11 @@ class Document(QObject):
     async def work_out_rights(self, agent_id: str) -> None:
         """Have the rights at hand, worked out a few tools at a time with the window's turns in between."""
         while self._workspace is not None and self._rights_lacking(agent_id):
-            pieces = self._workspace.view(agent_id).rights_in_pieces()
+            view = self._workspace.view(agent_id)
+            if view.rights_lacking:
+                pieces: Iterator[object] = view.rights_in_pieces()
+            else:
+                pieces = (right.operations for right in view.rights.values())
             snapshot_id, until = self._snapshot_id, time.monotonic() + PIECE_S
             for _ in pieces:
                 if time.monotonic() > until:
@@ -239,7 +243,8 @@ class Document(QObject):
         """About how many operations of the agent have still to be looked at."""
         if self._workspace is None or agent_id not in self._workspace.policy.agents:
             return 0
-        lacking = self._workspace.view(agent_id).rights_lacking
+        view = self._workspace.view(agent_id)
+        lacking = view.rights_lacking or sum([not right.is_worked_out for right in view.rights.values()])
         if not lacking:
             return 0
         catalog = self.catalog

@@ -165,7 +165,7 @@ class PolicyDraft(QObject):
         self._document.say("warning", tr("not applied: the text has {errors} (F8)", errors=errors))
 
     def _check(self, _why: object = None) -> None:
-        if self._now is not None and not self._tasks.closed:
+        if self._now is not None:
             self._tasks.start(self._find_problems(self._now), "draft.check", replace=True)
 
     async def _find_problems(self, draft: TypedText) -> None:

@@ -40,7 +40,7 @@ class MemoryWatch(QObject):
         document.opened.connect(self._look)
 
     def _look(self) -> None:
-        can = self._document.is_open and not self._tasks.closed and self._name not in self._tasks.names
+        can = self._document.is_open and self._name not in self._tasks.names
         if can and self._is_wanted():
             self._tasks.start(self._compare(self._document.workspace), self._name)
 

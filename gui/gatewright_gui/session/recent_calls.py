@@ -71,7 +71,7 @@ class RecentCallsWatch(QObject):
 
     def look(self) -> None:
         """Take in what was written since, unless that is under way."""
-        is_idle = self._task not in self._tasks.names and not self._tasks.closed
+        is_idle = self._task not in self._tasks.names
         if self._index is not None and is_idle and self._is_looked_at():
             self._tasks.start(self._look(self._index), self._task)
 

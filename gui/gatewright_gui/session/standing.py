@@ -35,7 +35,7 @@ class StandingAnswers(QObject):
 
     def look(self) -> None:
         """Look what stands, what lapsed, and what the log tells of today."""
-        if self._document.is_open and "activity.standing" not in self._tasks.names and not self._tasks.closed:
+        if self._document.is_open and "activity.standing" not in self._tasks.names:
             self._tasks.start(self._look(), "activity.standing")
 
     async def take_back(self, grant_ids: Sequence[str]) -> None:

@@ -75,8 +75,7 @@ class Typed(QObject):
             self.read.emit()
 
     def _start_keeping(self) -> None:
-        if not self._tasks.closed:
-            self._tasks.start(self._keep(), "typed.keep", stays=True)
+        self._tasks.start(self._keep(), "typed.keep", stays=True)
 
     async def _keep(self) -> None:
         async with self._writing:

@@ -94,8 +94,7 @@ class UnsavedEdits(QObject):
             self._start_keeping()
 
     def _start_keeping(self) -> None:
-        if not self._tasks.closed:
-            self._tasks.start(self._keep(), "unsaved.keep", stays=True)
+        self._tasks.start(self._keep(), "unsaved.keep", stays=True)
 
     async def _keep(self) -> None:
         """Bring the journal up to what is unsaved now; what cannot be kept is said once."""

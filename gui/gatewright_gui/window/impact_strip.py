@@ -201,7 +201,7 @@ class ImpactStrip(QWidget):
         self._show()
         if self._step is None:
             self._tasks.cancel(WORK)
-        elif not self._tasks.closed:
+        else:
             self._tasks.start(self._count(self._step), WORK, replace=True)
 
     async def _count(self, step: Step) -> None:

@@ -150,7 +150,7 @@ class Welcome(QWidget):
 
     def look(self) -> None:
         """Look for programs now, unless that is under way or a workspace is being opened."""
-        if self.isVisible() and self._body.isEnabled() and not self._tasks.closed and _TASK not in self._tasks.names:
+        if self.isVisible() and self._body.isEnabled() and _TASK not in self._tasks.names:
             self._tasks.start(self._look(), _TASK, stays=True)
 
     async def _look(self) -> None:

@@ -1,11 +1,15 @@
 """The owner of tasks."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import pytest
 
 from gatewright_gui.qt.task import TaskOwner
 from tests.support.patience import patient
+
+T = TypeVar("T")
 
 
 class Reports:
@@ -20,6 +24,12 @@ class Reports:
 
 async def forever() -> None:
     await asyncio.Event().wait()
+
+
+def begun_by(owner: TaskOwner, coro: Coroutine[Any, Any, T], name: str, *, replace: bool = False) -> asyncio.Task[T]:
+    task = owner.start(coro, name, replace=replace)
+    assert task is not None
+    return task
 
 
 async def test_exception_of_a_task_is_reported_once_with_its_name() -> None:
@@ -65,7 +75,7 @@ async def test_close_cancels_and_waits_until_clean_up_is_done() -> None:
         finally:
             await asyncio.to_thread(cleaned.append, "done")
 
-    task = owner.start(work(), "work")
+    task = begun_by(owner, work(), "work")
     await begun.wait()
     await owner.close()
     assert task.cancelled()
@@ -76,7 +86,7 @@ async def test_close_cancels_and_waits_until_clean_up_is_done() -> None:
 async def test_cancelled_task_is_no_failure() -> None:
     reports = Reports()
     owner = TaskOwner(reports)
-    task = owner.start(forever(), "wait")
+    task = begun_by(owner, forever(), "wait")
     owner.cancel("wait")
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -86,9 +96,9 @@ async def test_cancelled_task_is_no_failure() -> None:
 
 async def test_newest_task_of_a_name_replaces_the_one_before() -> None:
     owner = TaskOwner(Reports())
-    first = owner.start(forever(), "derive")
-    other = owner.start(forever(), "overlay")
-    second = owner.start(forever(), "derive", replace=True)
+    first = begun_by(owner, forever(), "derive")
+    other = begun_by(owner, forever(), "overlay")
+    second = begun_by(owner, forever(), "derive", replace=True)
     with pytest.raises(asyncio.CancelledError):
         await first
     assert not second.done()
@@ -96,17 +106,23 @@ async def test_newest_task_of_a_name_replaces_the_one_before() -> None:
     await owner.close()
 
 
-async def test_closed_owner_refuses_new_tasks() -> None:
+async def test_closed_owner_runs_no_new_task() -> None:
     owner = TaskOwner(Reports())
     await owner.close()
-    with pytest.raises(RuntimeError, match="cannot start `late`"):
-        owner.start(forever(), "late")
+    assert owner.start(forever(), "late") is None
+    assert owner.names == ()
+
+
+def test_closed_owner_needs_no_loop_to_refuse() -> None:
+    owner = TaskOwner(Reports())
+    asyncio.run(owner.close())
+    assert owner.start(forever(), "late") is None
 
 
 async def test_owner_can_be_closed_by_one_of_its_tasks() -> None:
     owner = TaskOwner(Reports())
-    other = owner.start(forever(), "other")
-    await owner.start(owner.close(), "quit")
+    other = begun_by(owner, forever(), "other")
+    await begun_by(owner, owner.close(), "quit")
     assert other.cancelled()
 
 
@@ -122,5 +138,5 @@ async def test_result_of_a_task_can_be_awaited() -> None:
     async def answer() -> int:
         return 42
 
-    assert await owner.start(answer(), "ask") == 42
+    assert await begun_by(owner, answer(), "ask") == 42
     await owner.close()

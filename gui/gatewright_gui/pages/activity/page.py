@@ -416,8 +416,7 @@ class ActivityPage(Page):
                 self.answers.look()
 
     def _bring_soon(self, numbers: tuple[int, ...]) -> None:
-        if not self._context.tasks.closed:
-            self._context.tasks.start(self._bring(numbers), "activity.calls")
+        self._context.tasks.start(self._bring(numbers), "activity.calls")
 
     async def _bring(self, numbers: tuple[int, ...]) -> None:
         calls = await self.trail.calls(numbers)

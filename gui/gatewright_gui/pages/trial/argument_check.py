@@ -5,7 +5,8 @@ A call with faults can be sent all the same.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -193,16 +194,13 @@ class ArgumentCheck(QObject):
 
     def _look(self) -> None:
         work = self._find(self.checker)
-        if work is None or self._tasks is None or self._tasks.closed:
+        if work is None or self._tasks is None:
             return
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # nobody runs the window
-            return
-        self._tasks.start(self._take(loop.run_in_executor(None, work), self._round), self._task, replace=True)
+        with suppress(RuntimeError):  # nobody runs the window
+            self._tasks.start(self._take(work, self._round), self._task, replace=True)
 
-    async def _take(self, work: Awaitable[Sequence[Fault]], begun: int) -> None:
-        faults = await work
+    async def _take(self, work: Callable[[], Sequence[Fault]], begun: int) -> None:
+        faults = await asyncio.to_thread(work)
         if isValid(self) and begun == self._round:
             self.found.emit(tuple(faults))
 

@@ -133,7 +133,7 @@ class HistoryPanel(QWidget):
         if state.agent_id != self._agent_id():
             return
         self._show_state(state)
-        if not state.is_whole and not self._context.tasks.closed:
+        if not state.is_whole:
             look = self._console.look_at_session(state.agent_id)
             self._context.tasks.start(look, "console.session", replace=True)
 

@@ -244,7 +244,7 @@ class ResultPanel(QWidget):
         if not is_long(record):
             self._forget_reading()
             self._take(record, views_of(record), none)
-        elif not self._tasks.closed:
+        else:
             self.show_nothing(*_reading())
             self._tasks.start(self._read(record, none), TASK)
 

@@ -34,6 +34,7 @@ class EmptyState(QWidget):
         super().__init__(parent)
         tokens = current_look().tokens
         self._is_known = True
+        self._said: tuple[str | None, ...] = ()
         self._icon = IconLabel(icon, "muted", size=32)
         self._title = Label()
         self._title.setProperty("kind", "title")
@@ -64,7 +65,10 @@ class EmptyState(QWidget):
         self, icon: str, title: str, advice: str, *, action: str | None = None, other: str | None = None
     ) -> None:
         """Say something else, with one or two ways on."""
-        self._is_known = True
+        said = icon, title, advice, action, other
+        if self._is_known and said == self._said:
+            return
+        self._is_known, self._said = True, said
         for part in (self._icon, self._title):
             part.show()
         self._icon.set_icon(icon, "muted")

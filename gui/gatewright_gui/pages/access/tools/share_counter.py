@@ -70,7 +70,7 @@ class ShareCounter(QObject):
         self._count()
 
     def _count(self) -> None:
-        if self._agents and not self._context.tasks.closed:
+        if self._agents:
             self._context.tasks.start(self._ask(), self._task, replace=True)
 
     async def _ask(self) -> None:
