@@ -60,11 +60,10 @@ def _shape(app: QApplication) -> tuple[object, ...]:
 
 
 @pytest.fixture(autouse=True)
-def undressed(one_theme: Theme, qapp: QApplication) -> None:
-    """As when the app starts: under a style sheet every part of what a test builds would be styled many times."""
+def in_light(one_theme: Theme, qapp: QApplication) -> None:
+    """As when the app starts."""
     one_theme.prepare(qapp, "light")
     qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
-    qapp.setStyleSheet("")
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,7 @@ def dressed(built: Built) -> Built:
     assert isinstance(app, QApplication)
     assert isinstance(look, Theme)
     look.apply(app, "light")
+    look.dress(built)
     return built
 
 

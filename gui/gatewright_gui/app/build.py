@@ -28,7 +28,7 @@ def new_window(
     look.set_text_size(TEXT_FACTORS[kept.text_size])
     look.prepare(app, chosen)
     window = MainWindow(Document(opener), look, kept, demo_policy)
-    look.apply(app, chosen)
+    look.dress(window)
     return window
 
 

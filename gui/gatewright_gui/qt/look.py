@@ -8,7 +8,7 @@ from weakref import ref
 
 from PySide6.QtCore import QObject, QSize, Qt, SignalInstance
 from PySide6.QtGui import QAction, QColor, QFont, QIcon
-from PySide6.QtWidgets import QAbstractButton, QPushButton, QToolButton
+from PySide6.QtWidgets import QAbstractButton, QPushButton, QToolButton, QWidget
 
 VerdictName = Literal["allow", "ask", "deny"]
 LevelName = Literal["none", "read_only", "ask", "partner", "human", "append", "read_write", "admin"]
@@ -168,6 +168,10 @@ class Look(Protocol):
 
     def check_icon(self, state: CheckState, *, hovered: bool = False, focused: bool = False) -> QIcon:
         """The picture of a box; its disabled mode is in the same icon."""
+        ...
+
+    def dress(self, window: QWidget) -> None:
+        """Style a window that no other has opened, or a popup without a parent, now and whenever the look changes."""
         ...
 
 

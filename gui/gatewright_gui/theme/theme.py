@@ -3,10 +3,12 @@
 import sys
 from pathlib import Path
 from typing import Literal
+from weakref import WeakSet
 
 from PySide6.QtCore import QObject, Qt, QTemporaryDir, Signal, SignalInstance
 from PySide6.QtGui import QFont, QIcon
-from PySide6.QtWidgets import QApplication, QStyleFactory
+from PySide6.QtWidgets import QApplication, QStyleFactory, QWidget
+from shiboken6 import isValid
 
 from gatewright_gui.qt.look import CheckState, Palette, Role, Tokens, install_look
 from gatewright_gui.theme import typography
@@ -38,6 +40,7 @@ class Theme(QObject):
         self._fonts: tuple[QFont, QFont, QFont] | None = None
         self._tokens = tokens_for(1.0)
         self._factor = 1.0
+        self._dressed: WeakSet[QWidget] = WeakSet()
 
     @property
     def current(self) -> ThemeName:
@@ -91,16 +94,27 @@ class Theme(QObject):
         return self._shelf().check_icon(state, hovered, focused)
 
     def apply(self, app: QApplication, choice: ThemeChoice) -> None:
-        """Put a theme on: style, palette, font and style sheet; `system` follows the desktop from now on."""
+        """Put a theme on: style, palette, font, and the style sheet of dressed windows.
+
+        With `system` it follows the desktop from now on.
+        """
         self.prepare(app, choice)
-        app.setStyleSheet(style_sheet(self._tokens, self.palette, self._files()))
+        for window in [*self._dressed]:
+            if isValid(window):
+                self.dress(window)
         self.theme_changed.emit(self._current)
 
-    def prepare(self, app: QApplication, choice: ThemeChoice) -> None:
-        """All of it but the style sheet: `apply` follows when the widgets are there.
+    def dress(self, window: QWidget) -> None:
+        """Put the style sheet of each theme from now on on a window, and so on what is and comes into it or below it.
 
-        Under a style sheet Qt styles a part anew each time it is put into a larger one; so a window is built first.
+        Under a sheet of the application Qt would style a part anew each time it is put into a larger one, which makes
+        a page three times as expensive. A popup without a parent has to be dressed by itself.
         """
+        self._dressed.add(window)
+        window.setStyleSheet(style_sheet(self._tokens, self.palette, self._files()))
+
+    def prepare(self, app: QApplication, choice: ThemeChoice) -> None:
+        """Put a theme on but for the style sheets."""
         if self._app is None:
             self._app = app
             app.setStyle(QStyleFactory.create("Fusion"))

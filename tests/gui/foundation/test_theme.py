@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QColor, QFontMetrics, QIcon, QImage, QPalette
-from PySide6.QtWidgets import QApplication, QMainWindow, QToolButton
+from PySide6.QtWidgets import QApplication, QMainWindow, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from gatewright_gui.qt.look import CheckState, Levels, Pair, Palette, Syntax, Verdicts, current_look, tie_icon
@@ -187,17 +187,22 @@ def test_look_is_the_theme_that_was_applied(theme: Theme) -> None:
     assert current_look() is theme
 
 
-def test_texts_grow_by_the_size_that_is_chosen_and_become_what_they_were(theme: Theme, qapp: QApplication) -> None:
+def test_texts_grow_by_the_size_that_is_chosen_and_become_what_they_were(
+    theme: Theme, qapp: QApplication, qtbot: QtBot
+) -> None:
     theme.apply(qapp, "light")
     usual = (theme.ui_font.pixelSize(), theme.small_font.pixelSize(), theme.mono_font.pixelSize())
     row = theme.tokens.row_height
-    sheet = qapp.styleSheet()
+    window = QWidget()
+    qtbot.addWidget(window)
+    theme.dress(window)
+    sheet = window.styleSheet()
     for factor in TEXT_FACTORS.values():
         theme.set_text_size(factor)
         grown = (theme.ui_font.pixelSize(), theme.small_font.pixelSize(), theme.mono_font.pixelSize())
         assert all(round(before * factor) == now for before, now in zip(usual, grown, strict=True))
         assert qapp.font().pixelSize() == theme.ui_font.pixelSize()
         assert QFontMetrics(theme.ui_font).height() <= row, "a row holds the words"
-    assert qapp.styleSheet() != sheet
+    assert window.styleSheet() != sheet
     theme.set_text_size(1.0)
-    assert qapp.styleSheet() == sheet
+    assert window.styleSheet() == sheet

@@ -5,7 +5,7 @@ from typing import Protocol, TypeAlias
 
 from PySide6.QtCore import QSignalBlocker, QStringListModel, Qt
 from PySide6.QtGui import QAction, QFocusEvent, QKeyEvent, QKeySequence, QWheelEvent
-from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QCompleter, QLineEdit, QListView, QWidget
+from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QCompleter, QLineEdit, QWidget
 
 from gatewright.workspace.api import JsonValue
 from gatewright_gui.pages.trial.call_example import example_of
@@ -18,8 +18,8 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import LONGEST_LINE, button_text, label_text
-from gatewright_gui.qt.widget.delegate import Delegate
-from gatewright_gui.qt.widget.large_text import LargeTextEdit, TabTakes
+from gatewright_gui.qt.widget.large_text import LargeTextEdit
+from gatewright_gui.qt.widget.value_field import completer_of
 
 _LEAST_LETTERS = 8
 
@@ -293,15 +293,8 @@ class ChecklistField(QWidget):
 
 
 def _completer(field: QLineEdit, files: QStringListModel) -> QCompleter:
-    made = QCompleter(files, field)
+    made = completer_of(field, files)
     made.setWidget(field)
-    made.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-    made.setFilterMode(Qt.MatchFlag.MatchContains)
-    made.setMaxVisibleItems(12)
-    popup = QListView()
-    popup.setItemDelegate(Delegate(popup))
-    made.setPopup(popup)
-    TabTakes(popup)
     return made
 
 

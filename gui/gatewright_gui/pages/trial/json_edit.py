@@ -63,6 +63,7 @@ class JsonEdit(LargeTextEdit):
         self._list.setObjectName("console.json.offer")
         self._list.setAccessibleName(tr("What could stand here"))
         self._list.setFont(current_look().mono_font)
+        current_look().dress(self._list)
         self._completer.setPopup(self._list)
         TabTakes(self._list)
         self._completer.activated.connect(self._put_in)

@@ -1,13 +1,15 @@
-"""A field in a cell that says while one types whether its text can be taken."""
+"""A field in a cell that says while one types whether its text can be taken, and what offers texts for a field."""
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, QStringListModel, Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QLineEdit, QStyledItemDelegate, QToolTip, QWidget
+from PySide6.QtWidgets import QCompleter, QLineEdit, QListView, QStyledItemDelegate, QToolTip, QWidget
 
+from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.large_text import TabTakes
 
 TOLD_MS = 60_000
 
@@ -37,6 +39,20 @@ class ValueField(QLineEdit):
             self.tell()
         else:
             QToolTip.hideText()
+
+
+def completer_of(field: QLineEdit, texts: QStringListModel) -> QCompleter:
+    """What offers the texts that contain what is typed into a field, in a list of which Tab takes the first."""
+    made = QCompleter(texts, field)
+    made.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+    made.setFilterMode(Qt.MatchFlag.MatchContains)
+    made.setMaxVisibleItems(12)
+    popup = QListView()
+    popup.setItemDelegate(Delegate(popup))
+    current_look().dress(popup)
+    made.setPopup(popup)
+    TabTakes(popup)
+    return made
 
 
 class ValueDelegate(Delegate):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QSignalBlocker, QStringListModel, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QCompleter, QGridLayout, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QGridLayout, QLineEdit, QPushButton, QWidget
 
 from gatewright.workspace.api import CompositionStep, JsonValue
 from gatewright_gui.qt.highlighter import Highlighter
@@ -17,6 +17,7 @@ from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.large_text import LargeTextEdit
+from gatewright_gui.qt.widget.value_field import completer_of
 from gatewright_gui.session.argument import Argument
 from gatewright_gui.session.composing import From, Given, StepPicture, given_of, value_given
 from gatewright_gui.session.condition import read_when, when_text
@@ -132,9 +133,7 @@ class StepForm(QWidget):
         self.heading = named(Label(), "policy.step.heading", kind="heading")
         self.tool = named(QLineEdit(), "policy.step.tool", spoken=tr("Tool that the step calls"))
         self._known = QStringListModel(self)
-        completer = QCompleter(self._known, self)
-        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        completer.setFilterMode(Qt.MatchFlag.MatchContains)
+        completer = completer_of(self.tool, self._known)
         self.tool.setCompleter(completer)
         self.tool_fault = named(Label(wraps=True), "policy.step.tool.said", kind="error")
         self.when = named(LargeTextEdit(tr("Condition as TOML"), lines=3), "policy.step.when")

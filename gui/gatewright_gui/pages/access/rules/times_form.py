@@ -6,15 +6,16 @@ from collections.abc import Iterable
 from datetime import datetime
 from difflib import get_close_matches
 
-from PySide6.QtCore import QSignalBlocker, QStringListModel, Qt, QTimer, QTimeZone, Signal
+from PySide6.QtCore import QSignalBlocker, QStringListModel, QTimer, QTimeZone, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QCheckBox, QCompleter, QLineEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QWidget
 
 from gatewright.workspace.api import DAYS, Times, UnknownZone, minutes_of, zone_of
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.value_field import completer_of
 
 ALWAYS, AT_TIMES = "always", "times"
 _DAY_WORDS = dict(
@@ -83,10 +84,7 @@ class TimesForm(QWidget):
         self.zone.setMaxLength(80)
         self.now = named(Label(wraps=True), "policy.times.now", kind="muted")
         self._zones = QStringListModel(self)
-        completer = QCompleter(self._zones, self)
-        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        completer.setFilterMode(Qt.MatchFlag.MatchContains)
-        self.zone.setCompleter(completer)
+        self.zone.setCompleter(completer_of(self.zone, self._zones))
         days = row_of(*self.days.values(), stretch(), space=2)
         self._fields = holding(column_of(row_of(self.hours, stretch(self.zone), space=2), days, self.now, space=1))
         column_of(row_of(self.part, stretch()), self._fields, into=self, space=1)
