@@ -25,6 +25,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.scrub import cut_to_size, scrub_value
 from gatewright.gate.session import Session
+from gatewright.policy.delegation import Lineage
 from gatewright.record.process import fork_safe_lock
 
 MOST_RECORDS = 5
@@ -180,7 +181,7 @@ MOST_SECONDS = 366 * 86_400.0
 """The longest time for which an answer may be remembered."""
 
 REFUSED_CODE = "approval-refused"
-_BINDING = "conversation", "policy_digest"
+_BINDING = "conversation", "policy_digest", "folder"
 _MOST_TIMEOUT_S = 7 * 86_400.0
 
 
@@ -232,7 +233,8 @@ class ApprovalRequest:
     ``places``: for each reason its place in the policy, () for none. ``records``: the objects behind ids. Of a
     suspended call: ``call_key``, the call id that its program gave it, in ``conversation``; ``policy_digest``;
     ``forms``, the keyed digests of the call as sent and as canonical; ``due_wall_s``, when to remind the operator;
-    ``whole``, if it is a step, the composition's call. ``callers``: those of a sub-agent, the outermost first.
+    ``whole``, if it is a step, the composition's call; ``folder``, in which its program works. Of a sub-agent:
+    ``callers``, the outermost first, and ``lineage``, by which the call is made again.
     """
 
     agent_id: str
@@ -264,6 +266,8 @@ class ApprovalRequest:
     due_wall_s: float | None = None
     whole: WholeCall | None = field(default=None, hash=False)
     callers: tuple[str, ...] = ()
+    lineage: Lineage | None = None
+    folder: str = ""
 
     @property
     def whose(self) -> str:
@@ -293,6 +297,7 @@ class ApprovalRequest:
         suspended: dict[str, JsonValue] = {"call_id": self.call_key, "due": self.due_wall_s, "forms": [*self.forms]}
         suspended |= {name: getattr(self, name) for name in _BINDING}
         suspended |= {} if self.whole is None else {"whole": {**self.whole._asdict()}}
+        suspended |= {} if self.lineage is None else {"lineage": self.lineage.to_json()}
         return {
             "id": self.request_id,
             "agent": self.agent_id,
@@ -357,6 +362,7 @@ class ApprovalRequest:
             due_wall_s=cast("float | None", data.get("due")),
             whole=WholeCall(**cast("dict[str, Any]", data["whole"])) if "whole" in data else None,
             callers=tuple(map(str, cast("list[JsonValue]", data.get("callers", [])))),
+            lineage=Lineage.from_json(data["lineage"]) if "lineage" in data else None,
         )
 
 

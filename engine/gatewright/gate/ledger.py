@@ -365,6 +365,8 @@ class ClaimedRun(CallRun):
             policy_digest=decision.policy_digest,
             forms=tuple(claim.forms(state)),
             whole=claim.whole,
+            lineage=state.lineage,
+            folder=state.folder or "",
         )
         replaced = self._question.request_id if self._question is not None else ""
         post = aio.ensure_future(aio.to_thread(store.suspend, request, replaced, self._why))

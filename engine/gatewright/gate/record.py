@@ -27,6 +27,8 @@ from gatewright.policy.target import BlockTarget, CapabilityCheck, FileTarget
 from gatewright.policy.verdict import Verdict, Word
 
 _NAME, _REASON, _TARGETS, _FOLDER = 100, 500, 16, 4096
+_WAYS, _DEPTH = 16, 16
+"""The most ways in which a sub-agent may have been started, and the most agents in each."""
 
 EntryMaker = Callable[[AuditLog], AuditEntry]
 """Makes the row that a call begins with."""
@@ -72,19 +74,23 @@ def invocation(state: CallState, log: AuditLog) -> AuditEntry:
     ``scrubbed``: the number of secrets removed; ``cut``: the parts left out for size; ``client``: the name that the
     calling program gave itself; ``within`` and ``step``: for a step of a composition, the outer call and the step's
     number; ``trace``: the id of its trace; ``folder``: where the program works that runs it; of a sub-agent:
-    ``callers``, the outermost first, ``child``, its id with its host, and ``within``, the call that started it. Each is
-    optional.
+    ``callers``, the outermost first, ``child``, its id with its host, ``within``, the call that started it, and
+    ``lineage``, the names by which its callers are found again. Each is optional.
     """
     small, cut = cut_to_size(state.arguments)
     kept, secrets = scrub_value(small)
     body: dict[str, JsonValue] = {"arguments": kept, "digest": log.digest(state.arguments)}
     if secrets:
         body["scrubbed"] = secrets
-    if cut:
-        body["cut"] = cut
     if (line := state.lineage) is not None:
         body |= {"callers": [log_text(one.agent_id) for one in state.callers], "child": clean(line.child_id)}
         body |= {"within": line.within} if line.within else {}
+        lines: list[JsonValue] = [[clean(kind) for kind in way[:_DEPTH]] for way in line.lines[:_WAYS]]
+        body["lineage"] = {"root": log_text(line.root_id), "kind": clean(line.kind), "lines": lines}
+        if len(line.lines) > _WAYS or any(len(way) > _DEPTH for way in line.lines):
+            cut = [*cut, "callers left out"]
+    if cut:
+        body["cut"] = cut
     if state.within is not None:
         body |= {"within": state.within.call_id, "step": state.within.step}
     if state.client:

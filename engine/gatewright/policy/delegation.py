@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import cast
 
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Agent, Delegate, Policy
 from gatewright.policy.layer import Layers
 from gatewright.policy.right import Reason, ToolFacts
@@ -61,6 +63,25 @@ class Lineage:
             for caller in (*one.callers, Caller(one.agent_id, whole=True)) if is_other else one.callers:
                 callers[caller.agent_id] = callers.get(caller.agent_id, False) or caller.whole
         return SubAgent(first.agent_id, tuple(Caller(name, whole) for name, whole in callers.items()))
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Every field."""
+        lines: list[JsonValue] = [[*line] for line in self.lines]
+        return {"root": self.root_id, "kind": self.kind, "lines": lines, "child": self.child_id, "within": self.within}
+
+    @classmethod
+    def from_json(cls, data: object) -> Lineage:
+        """Reverse ``to_json``; ``child`` and ``within`` may be missing. Raises ValueError for anything else."""
+        table = cast("dict[str, JsonValue]", data) if isinstance(data, dict) else {}
+        lines = table.get("lines")
+        if not isinstance(lines, list) or not all(isinstance(line, list) for line in lines):
+            raise ValueError("this is no descent of a sub-agent")
+        ways = cast("list[list[JsonValue]]", lines)
+        names = [table.get("root"), table.get("kind"), table.get("child", ""), table.get("within", "")]
+        if not all(isinstance(name, str) for name in (*names, *(kind for way in ways for kind in way))):
+            raise ValueError("a name in the descent of a sub-agent is no text")
+        root_id, kind, child_id, within = map(str, names)
+        return cls(root_id, kind, tuple(tuple(map(str, way)) for way in ways), child_id, within)
 
 
 def _follow(policy: Policy, agent_id: str, line: tuple[str, ...]) -> SubAgent:

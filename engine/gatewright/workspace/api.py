@@ -301,7 +301,16 @@ if TYPE_CHECKING:
     from gatewright.workspace.pins import CatalogState, Waiting, waiting
     from gatewright.workspace.policy_reader import text_problems
     from gatewright.workspace.policytext import WorkspaceImage
-    from gatewright.workspace.replay import Replay, ReplayedCall, lacks_of, replay, replay_rule, touches, worked_in
+    from gatewright.workspace.replay import (
+        Replay,
+        ReplayedCall,
+        decide_again,
+        lacks_of,
+        replay,
+        replay_rule,
+        touches,
+        worked_in,
+    )
     from gatewright.workspace.sandbox import Copied, CopyCancelled, Sandbox, remove_dead_copies
     from gatewright.workspace.template import (
         SECRETS,
@@ -484,7 +493,7 @@ door(
         "gatewright.workspace.policytext": ("WorkspaceImage",),
         "gatewright.workspace.policy_reader": ("text_problems",),
         "gatewright.workspace.replay": (
-            "Replay", "ReplayedCall", "lacks_of", "replay", "replay_rule", "touches", "worked_in",
+            "Replay", "ReplayedCall", "decide_again", "lacks_of", "replay", "replay_rule", "touches", "worked_in",
         ),
         "gatewright.workspace.attachment": ("roots_by_tool",),
         "gatewright.workspace.toolfile": (

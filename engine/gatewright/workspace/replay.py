@@ -19,7 +19,7 @@ from typing import Any, cast
 from gatewright.arguments.shell_entry import read_entry
 from gatewright.arguments.shell_program import only_reads
 from gatewright.base.amount import plural
-from gatewright.base.errors import GatewrightError, ToolFailure
+from gatewright.base.errors import GatewrightError, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.operation import path_plans
@@ -27,6 +27,7 @@ from gatewright.compile.plan import ToolPlan
 from gatewright.gate import AuditFilter, AuditIndex, AuditRow, Decision, LoggedCall, RowKind
 from gatewright.gate.witness import witness
 from gatewright.policy import policyedit
+from gatewright.policy.delegation import Lineage
 from gatewright.policy.document import Policy, Source
 from gatewright.policy.edit import inverse
 from gatewright.policy.reach import level_verdict
@@ -136,7 +137,7 @@ def replay_rule(workspace: Workspace, index: int | None, rule: PolicyRule) -> Re
             if (
                 call.is_call
                 and call.agent in workspace.policy.agents
-                and (rule.agents is None or call.agent in rule.agents)
+                and (rule.agents is None or not {call.agent, *call.callers}.isdisjoint(rule.agents))
                 and (tools is None or call.tool in tools)
                 and (rule.operations is None or call.operation in rule.operations)
             ):
@@ -177,6 +178,30 @@ def worked_in(sent: Mapping[str, Any]) -> str:
     return folder if isinstance(folder, str) else ""
 
 
+def decide_again(workspace: Workspace, call: LoggedCall, sent: Mapping[str, Any]) -> Decision:
+    """Decide a call with the arguments that the log keeps, in the folder and for the agents that it names, without any
+    effect. Raises GatewrightError.
+    """
+    line, agent_id = _lineage(call, sent), call.agent
+    if line is not None:  # who a sub-agent is hangs on the policy, as before the gate
+        agent_id = line.sub_agent(workspace.policy).agent_id
+    given = cast("dict[str, JsonValue]", sent.get("arguments") or {})
+    return workspace.decide(agent_id, call.tool, given, folder=worked_in(sent), lineage=line)
+
+
+def _lineage(call: LoggedCall, sent: Mapping[str, Any]) -> Lineage | None:
+    """Return the descent of the sub-agent that made the call, in a row without it as its callers tell it."""
+    if "lineage" in sent:
+        try:
+            return Lineage.from_json(sent["lineage"])
+        except ValueError as error:
+            raise WorkspaceError(f"the log does not tell who started the sub-agent: {error}") from None
+    if not call.callers:
+        return None
+    root_id, *between = call.callers
+    return Lineage(root_id, call.agent, ((*between, call.agent),))
+
+
 def lacks_of(sent: Mapping[str, Any]) -> str:
     """Describe the arguments that the log lacks; empty if complete."""
     scrubbed, cut = sent.get("scrubbed"), sent.get("cut")
@@ -192,7 +217,7 @@ def _newest(index: AuditIndex) -> Iterator[LoggedCall]:
 
 def _decide(workspace: Workspace, call: LoggedCall, sent: Mapping[str, Any]) -> Decision | None:
     try:
-        return workspace.decide(call.agent, call.tool, sent.get("arguments", {}), folder=worked_in(sent))
+        return decide_again(workspace, call, sent)
     except GatewrightError:  # a policy may lack the agent
         return None
 

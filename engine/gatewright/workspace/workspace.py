@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from gatewright.memory.agentblocks import AgentContext
     from gatewright.memory.archive import Inbox
     from gatewright.memory.blocks import BlockService
+    from gatewright.policy.delegation import Lineage
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.rightsdiff import PolicyDiff
     from gatewright.policy.target import Confinement, View
@@ -1183,6 +1184,7 @@ class Workspace:
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
         folder: str = "",
+        lineage: Lineage | None = None,
     ) -> Decision:
         """Return the gate's decision on a call, without any effect.
 
@@ -1191,7 +1193,7 @@ class Workspace:
         """
         if context is None and (folder := folder or self.work_folder(tool)):
             context = ToolExecutionContext(agent_id=agent_id, session_id="", folder=folder)
-        return self._parts.gate.decide(agent_id, tool, arguments, session=session, context=context)
+        return self._parts.gate.decide(agent_id, tool, arguments, session=session, context=context, lineage=lineage)
 
     def work_folder(self, tool_name: str) -> str:
         """Return the folder in which relative paths start in calls of a coding agent's own tool, as far as hooks and
@@ -1221,6 +1223,7 @@ class Workspace:
         call_id: str = "",
         conversation: str = "",
         on_ask: OnAsk = "wait",
+        lineage: Lineage | None = None,
     ) -> Outcome:
         """Send a call through the whole gate. ``session``: its conversation, else the usual one of the agent and user.
 
@@ -1231,6 +1234,8 @@ class Workspace:
         ``call_id``: the program's own name of this call in its ``conversation``: it runs at most once, and tells its
         recorded outcome afterwards. ``on_ask="suspend"``: a call that asks returns its question at once, and the same
         call with the same id takes the answer, in any process.
+
+        ``lineage``: of the sub-agent that ``agent_id`` is; what its callers are denied explicitly, it is too.
         """
         return await self._parts.gate.call(
             agent_id,
@@ -1245,6 +1250,7 @@ class Workspace:
             call_id=call_id,
             conversation=conversation,
             on_ask=on_ask,
+            lineage=lineage,
         )
 
     def on_outcome(self, listener: Callable[[Outcome], None]) -> Callable[[], None]:
@@ -1271,13 +1277,21 @@ class Workspace:
     ) -> Outcome:
         """Make the suspended call of a question again. ``session``: as for `call`.
 
-        Raises WorkspaceError if no such call waits, and for a sub-agent's, which only its own program makes again.
+        A sub-agent's call is made under its callers' rights of now. Raises WorkspaceError if no such call waits, and
+        for a tool that its own program runs: only that can make the call again.
         """
         request = self.suspended(question_id)
-        if request.callers:
-            raise WorkspaceError("the call of a sub-agent is made again only by the program that made it")
+        if not self.is_executable(request.again.tool):
+            program = request.client or "its own program"
+            raise WorkspaceError(f"`{request.again.tool}` is run by {program}, which makes this call again itself")
+        if request.callers and request.lineage is None:
+            raise WorkspaceError("the question does not tell who started the sub-agent: its program makes it again")
         context = ToolExecutionContext(
-            agent_id=request.agent_id, session_id="", user_id=request.user_id, client=request.client
+            agent_id=request.agent_id,
+            session_id="",
+            user_id=request.user_id,
+            client=request.client,
+            folder=request.folder or None,
         )
         return await self.call(
             request.agent_id,
@@ -1289,6 +1303,7 @@ class Workspace:
             call_id=request.again.call_id,
             conversation=request.conversation,
             on_ask="suspend",
+            lineage=request.lineage,
         )
 
     def suspended(self, question_id: str) -> ApprovalRequest:

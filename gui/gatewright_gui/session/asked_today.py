@@ -14,6 +14,7 @@ from gatewright.workspace.api import (
     Verdict,
     Workspace,
     apply,
+    decide_again,
     frozen,
     replay,
 )
@@ -117,8 +118,7 @@ def _edit_of(workspace: Workspace, mending: Mending) -> Edit | None:
 
 def _is_allowed(trial: Workspace, detail: CallDetail) -> bool:
     try:
-        call, given = detail.call, detail.arguments or {}
-        decision = trial.decide(call.agent, call.tool, given, folder=detail.folder)
+        decision = decide_again(trial, detail.call, detail.sent)
     except GatewrightError:
         return False
     return decision.verdict is Verdict.ALLOW

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, cast
 
 from gatewright.workspace.api import (
@@ -24,6 +25,7 @@ from gatewright.workspace.api import (
     Verdict,
     Workspace,
     apply,
+    decide_again,
     diff_text,
     duration_words,
     frozen,
@@ -95,7 +97,7 @@ class CallDetail:
 
     ``scrubbed``: how many secrets were taken out of them, ``lacks``: what of them is missing; ``policy``: the digest
     of the policy that decided; ``facts``: a name and what it says, in the order in which one asks for it. ``parent``:
-    the call that it is a step of, once that is read. ``folder``: where the coding agent worked that made it.
+    the call that it is a step of, once that is read. ``sent``: the row with which it began.
     """
 
     call: LoggedCall
@@ -108,7 +110,12 @@ class CallDetail:
     facts: tuple[tuple[str, str], ...]
     rows: str
     parent: LoggedCall | None = None
-    folder: str = ""
+    sent: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+
+    @property
+    def folder(self) -> str:
+        """Where the coding agent worked that made it."""
+        return worked_in(self.sent)
 
     @property
     def is_orphan(self) -> bool:
@@ -155,7 +162,7 @@ def detail_of(call: LoggedCall, rows: Sequence[AuditRow], parent: LoggedCall | N
         tuple(_facts(call, told)),
         "\n".join(json.dumps(row.to_json(), ensure_ascii=False, indent=2) for row in rows),
         parent,
-        worked_in(sent),
+        sent,
     )
 
 
@@ -304,13 +311,10 @@ class Again:
 
 
 def decide_today(workspace: Workspace, detail: CallDetail) -> Again:
-    """Decide a call with the arguments that the log keeps, by the policy of today, without any effect. Reads the disk.
-
-    Raises WorkspaceError.
+    """Decide a call with the arguments and for the agents that the log keeps, by the policy of today, without any
+    effect. Reads the disk. Raises WorkspaceError.
     """
-    call = detail.call
-    again = workspace.decide(call.agent, call.tool, detail.arguments or {}, folder=detail.folder)
-    return Again(again, detail.lacks)
+    return Again(decide_again(workspace, detail.call, detail.sent), detail.lacks)
 
 
 # mending

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from gatewright.gate import Approval
-from gatewright.workspace import permission_broker
+from gatewright.base.errors import WorkspaceError
+from gatewright.gate import Approval, AuditFilter, AuditIndex
+from gatewright.workspace import Workspace, permission_broker
+from gatewright.workspace.replay import decide_again, sent_of
 from tests.engine.hooks.world import POLICY, TOOLS, HookWorld
 from tests.support.patience import until
 
@@ -199,6 +201,48 @@ async def test_a_question_of_a_sub_agent_names_its_callers_and_its_answer_ends_w
     assert await _says(family, "Write", WRITE, "t4", **child) == "deny"
     family.policy.write_text(written)
     assert await _says(family, "Write", WRITE, "t5", **child) == "allow"
+
+
+async def test_a_question_about_a_tool_of_the_host_is_resumed_by_the_host_alone(family: HookWorld) -> None:
+    await _start(family, "writer", "t0")
+    family.policy.write_text(FAMILY.replace('"claude.Write" = "allow"', '"claude.Write" = "ask"'))
+    assert await _says(family, "Write", WRITE, "t1", **_child("writer")) == "deny"
+    with closing(permission_broker(family.policy, keys=family.keys)) as broker:
+        (question,) = broker.pending()
+        broker.answer(question.request_id, Approval(True, "ann"))
+    with (
+        Workspace.open(family.policy, keys=family.keys) as workspace,
+        pytest.raises(
+            WorkspaceError, match=r"`claude.Write` is run by Claude Code, which makes this call again itself"
+        ),
+    ):
+        await workspace.resume(question.request_id)
+    assert await _says(family, "Write", WRITE, "t2", **_child("writer")) == "allow"
+    assert await _says(family, "Write", WRITE, "t3", **_child("writer")) == "deny"
+
+
+async def test_recorded_calls_of_sub_agents_are_decided_again_as_they_were(family: HookWorld) -> None:
+    await _start(family, "writer", "t0")
+    await _start(family, "admin", "t1")
+    await _start(family, "Explore", "t2", **_child("writer"))
+    await _start(family, "deeper", "t3", **_child("admin"))
+    made = [("Write", WRITE), ("Write", PLAN), ("Read", READ), ("Bash", {"command": "ls"})]
+    for number, kind in enumerate(("writer", "admin", "Explore", "deeper", "Plan")):
+        for at, (tool, given) in enumerate(made):
+            await family.ask(tool, given, f"c{number}-{at}", **_child(kind))
+    again: list[tuple[str, str, str]] = []
+    with (
+        Workspace.open(family.policy, keys=family.keys) as workspace,
+        closing(AuditIndex(workspace.state_folder)) as log,
+    ):
+        log.read_older()
+        for call in log.calls(log.numbers(AuditFilter())):
+            if call.is_call:
+                found = decide_again(workspace, call, sent_of(log.rows_of(call)))
+                again.append((f"{call.whose}: {call.called}", call.verdict, str(found.verdict)))
+    assert len(again) == 24
+    assert {then for _, then, _ in again} == {"allow", "deny"}
+    assert [one for one in again if one[1] != one[2]] == []
 
 
 async def test_the_recorded_exchange_of_claude_code_puts_each_call_under_the_one_that_started_it(
