@@ -3,8 +3,8 @@
 Policy rules and `sub_agents` name agents, so renaming or removing an agent changes them too. A rule for one agent
 alone is removed with the agent: without a name it would hold for everybody. Scopes of capabilities come as values, or
 as the text that a person types. A new entry for a capability that takes a list joins the first grant of that kind. A
-copy of rights always takes the list of tools, the AllowedOperations rules and ``approvals``; limits, sources and
-capabilities on request.
+whole catalog is named in the list of tools by ``catalog:ID``, beside what is listed by name. A copy of rights always
+takes the list of tools, the AllowedOperations rules and ``approvals``; limits, sources and capabilities on request.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dataclasses import replace
 from gatewright.base.errors import EditRefused, Report, choice_hint, near_miss
 from gatewright.base.frozen import frozen
 from gatewright.policy.capability import CAPABILITIES, Capability, CapabilityKind, ListedCapability, kind_of
-from gatewright.policy.document import Agent, Policy
+from gatewright.policy.document import Agent, Delegate, Policy
 from gatewright.policy.edit import AgentChange, Edit, FieldChange
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import AllowedOperations, PolicyRule, ToolRule, new_identity
-from gatewright.policy.verdict import SafetyTier, Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict, selector_of
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -79,6 +79,57 @@ def remove_agents(policy: Policy, agent_ids: Sequence[str]) -> Edit:
     changes = [AgentChange(agent, None, order.index(agent.agent_id)) for agent in last_first]
     callers = [one for one in _rename_in_callers(policy, dict.fromkeys(gone, ())) if one.before not in agents]
     return _edit(name, policy, [*callers, *changes], left)
+
+
+def list_catalog(policy: Policy, agent_id: str, catalog_id: str, *, on: bool) -> Edit:
+    """Have all tools of a catalog in the agent's list, later ones too, or no longer; tools listed by name stay.
+
+    Raises EditRefused for an unknown catalog, and for an agent without a list, which has them already.
+    """
+    agent, selector = agent_of(policy, agent_id), selector_of(catalog_id)
+    listed = agent.tools or ()
+    if not on and selector not in listed:
+        raise EditRefused(f"`{selector}` is not in the list of tools of `{agent_id}`")
+    if on and policy.catalog(catalog_id) is None:
+        raise EditRefused(f"no catalog `{catalog_id}`")
+    if on and agent.tools is None and policy.defaults.unlisted_tools is Verdict.ALLOW:
+        raise EditRefused(f"`{agent_id}` has no list of tools, so it has every tool already")
+    if on and selector in listed:
+        raise EditRefused(f"`{agent_id}` has all tools of `{catalog_id}` already")
+    tools = (*listed, selector) if on else tuple(name for name in listed if name != selector)
+    name = f"{'list' if on else 'no longer list'} all tools of `{catalog_id}` for `{agent_id}`"
+    return Edit(name, (AgentChange(agent, replace(agent, tools=tools)),))
+
+
+def name_sub_agent(policy: Policy, agent_id: str, child_id: str) -> Edit:
+    """Let another agent have rights of its own when this one starts it. Raises EditRefused for one that cannot be."""
+    agent = agent_of(policy, agent_id)
+    if child_id not in policy.agents:
+        near = near_miss(child_id, _nearby(child_id, tuple(policy.agents)))
+        raise EditRefused(f"no agent `{child_id}`{f'; did you mean `{near}`?' if near else ''}")
+    if child_id == agent_id:
+        raise EditRefused("an agent is no sub-agent of its own: as that it has its own rights")
+    if child_id in agent.sub_agents:
+        raise EditRefused(f"`{child_id}` is among the sub-agents of `{agent_id}` already")
+    after = replace(agent, sub_agents=(*agent.sub_agents, child_id))
+    return Edit(f"let `{agent_id}` start `{child_id}` with its own rights", (AgentChange(agent, after),))
+
+
+def drop_sub_agent(policy: Policy, agent_id: str, child_id: str) -> Edit:
+    """Let a sub-agent never do more than this agent, when this one starts it."""
+    agent = agent_of(policy, agent_id)
+    if child_id not in agent.sub_agents:
+        raise EditRefused(f"`{child_id}` is not among the sub-agents of `{agent_id}`")
+    after = replace(agent, sub_agents=_put(agent.sub_agents, child_id, ()))
+    return Edit(f"no longer let `{agent_id}` start `{child_id}` with its own rights", (AgentChange(agent, after),))
+
+
+def set_delegate(policy: Policy, agent_id: str, delegate: Delegate) -> Edit:
+    """Say whether the sub-agents that an agent names have all rights of their own, or only those that it has too."""
+    agent = agent_of(policy, agent_id)
+    own = delegate is Delegate.OWN
+    name = f"sub-agents of `{agent_id}`: {'their own rights' if own else 'of their rights only its own'}"
+    return Edit(name, (AgentChange(agent, replace(agent, delegate=delegate)),))
 
 
 def agent_of(policy: Policy, agent_id: str) -> Agent:

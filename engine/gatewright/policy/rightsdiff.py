@@ -308,9 +308,13 @@ def _catalog_parts(old: Policy, new: Policy) -> Iterator[PartChange]:
             yield PartChange(f"tools of {name}", "", what, opens=name in ours)
 
 
+_NOT_NAMED = "no more than its caller"
+_DELEGATED = {Delegate.OWN: "its own rights", Delegate.INTERSECT: "its own rights, within those of its caller"}
+
+
 def _delegation_parts(old: Agent, new: Agent) -> Iterator[PartChange]:
     for name in dict.fromkeys((*old.sub_agents, *new.sub_agents)):
-        before, after = (NONE if name not in one.sub_agents else f"delegate {one.delegate}" for one in (old, new))
+        before, after = (_DELEGATED[one.delegate] if name in one.sub_agents else _NOT_NAMED for one in (old, new))
         if before != after:
             opens = name in new.sub_agents and new.delegate is Delegate.OWN
             yield PartChange(f"sub-agent {name} of {new.agent_id}", before, after, opens)

@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         Catalog,
         CatalogType,
         Confine,
+        Delegate,
         MemoryWeights,
         OutputCheck,
         PermissionRule,
@@ -227,6 +228,7 @@ if TYPE_CHECKING:
         names_tool,
         pick_tools,
         selected_catalog,
+        selector_of,
         split_name,
         strictest,
         verdict_for,
@@ -384,8 +386,8 @@ door(
         "gatewright.policy.times": ("DAYS", "Times", "UnknownZone", "available_zones", "minutes_of", "zone_of"),
         "gatewright.policy.target": ("Confinement", "Place", "ProcessBounds", "Refusal", "Tree", "View"),
         "gatewright.policy.document": (
-            "Agent", "Catalog", "CatalogType", "Confine", "MemoryWeights", "OutputCheck", "PermissionRule", "PlaceUse",
-            "Policy", "Roots", "SearchEngine", "SearchProvider", "ShellBackend", "Source", "SourceType",
+            "Agent", "Catalog", "CatalogType", "Confine", "Delegate", "MemoryWeights", "OutputCheck", "PermissionRule",
+            "PlaceUse", "Policy", "Roots", "SearchEngine", "SearchProvider", "ShellBackend", "Source", "SourceType",
             "ToolSettings", "Trust", "Written", "is_folder_place",
         ),
         "gatewright.policy.edit": (
@@ -395,7 +397,7 @@ door(
         "gatewright.policy.verdict": (
             "AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint", "TIER_DEFAULTS", "Action", "PathUse", "Permission",
             "SafetyTier", "Verdict", "bare_names", "pick_tools", "is_more_open", "names_tool", "selected_catalog",
-            "split_name", "strictest", "verdict_for",
+            "selector_of", "split_name", "strictest", "verdict_for",
         ),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
         "gatewright.policy.rule": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,13 +12,27 @@ from gatewright.policy.agentedit import (
     add_agent,
     asks_to_read,
     describe_agent,
+    drop_sub_agent,
     duplicate_agent,
+    list_catalog,
+    name_sub_agent,
     remove_agent,
     remove_agents,
     rename_agent,
+    set_delegate,
     set_reading,
 )
-from gatewright.policy.document import Agent, Catalog, CatalogType, Defaults, Dialect, Policy, Source, ToolSettings
+from gatewright.policy.document import (
+    Agent,
+    Catalog,
+    CatalogType,
+    Defaults,
+    Delegate,
+    Dialect,
+    Policy,
+    Source,
+    ToolSettings,
+)
 from gatewright.policy.edit import (
     AgentChange,
     CatalogChange,
@@ -91,6 +106,47 @@ def test_the_lists_of_sub_agents_follow_an_agent_that_is_renamed_or_removed() ->
     for edit in (renamed, removed):
         assert apply(apply(policy, edit), inverse(edit)).is_same(policy)
     assert apply(policy, duplicate_agent(policy, "a", "e")).agents["b"].sub_agents == ("a", "c")
+
+
+def test_sub_agents_are_named_with_their_rights_and_dropped() -> None:
+    policy = POLICY
+    for edit, sub_agents, delegate in (
+        (name_sub_agent(policy, "a", "b"), ("b",), Delegate.OWN),
+        (set_delegate(policy, "a", Delegate.INTERSECT), (), Delegate.INTERSECT),
+    ):
+        after = apply(policy, edit)
+        assert (after.agents["a"].sub_agents, after.agents["a"].delegate) == (sub_agents, delegate)
+        assert apply(after, inverse(edit)) == policy
+    named = apply(policy, name_sub_agent(policy, "a", "b"))
+    assert apply(named, drop_sub_agent(named, "a", "b")).agents == policy.agents
+    for wrong, said in (
+        (lambda: name_sub_agent(named, "a", "b"), "`b` is among the sub-agents of `a` already"),
+        (lambda: name_sub_agent(named, "a", "a"), "an agent is no sub-agent of its own"),
+        (lambda: name_sub_agent(named, "a", "aa"), "no agent `aa`"),
+        (lambda: drop_sub_agent(named, "b", "a"), "`a` is not among the sub-agents of `b`"),
+    ):
+        with pytest.raises(EditRefused, match=re.escape(said)):
+            wrong()
+
+
+def test_a_whole_catalog_joins_and_leaves_the_list_beside_what_is_listed_by_name() -> None:
+    far = Catalog("far", CatalogType.MCP)
+    policy = replace(POLICY, agents={"a": Agent("a", tools=("x", "y")), "b": Agent("b")}, catalogs=(far,))
+    edit = list_catalog(policy, "a", "far", on=True)
+    listed = apply(policy, edit)
+    assert listed.agents["a"].tools == ("x", "y", "catalog:far")
+    assert apply(listed, inverse(edit)) == policy
+    assert apply(listed, list_catalog(listed, "a", "far", on=False)).agents == policy.agents
+    closed = replace(policy, defaults=Defaults(unlisted_tools=Verdict.DENY))
+    assert apply(closed, list_catalog(closed, "b", "far", on=True)).agents["b"].tools == ("catalog:far",)
+    for given, agent_id, catalog_id, on, said in (
+        (listed, "a", "far", True, "`a` has all tools of `far` already"),
+        (policy, "a", "far", False, "`catalog:far` is not in the list of tools of `a`"),
+        (policy, "a", "near", True, "no catalog `near`"),
+        (policy, "b", "far", True, "`b` has no list of tools, so it has every tool already"),
+    ):
+        with pytest.raises(EditRefused, match=re.escape(said)):
+            list_catalog(given, agent_id, catalog_id, on=on)
 
 
 def test_agent_that_no_rule_names_changes_no_rule() -> None:

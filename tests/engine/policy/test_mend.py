@@ -479,16 +479,16 @@ def test_what_an_edit_changes_of_agents_is_told_row_by_row(edited: PolicyDiff) -
             {"a": Agent("a", sub_agents=("c",)), "b": Agent("b", sub_agents=("c",))},
             {"a": Agent("a", sub_agents=("b", "c"), delegate=Delegate.INTERSECT), "b": Agent("b")},
             [
-                ("sub-agent c of a", "delegate own", "delegate intersect", False),
-                ("sub-agent b of a", "none", "delegate intersect", False),
-                ("sub-agent c of b", "delegate own", "none", False),
+                ("sub-agent c of a", "its own rights", "its own rights, within those of its caller", False),
+                ("sub-agent b of a", "no more than its caller", "its own rights, within those of its caller", False),
+                ("sub-agent c of b", "its own rights", "no more than its caller", False),
             ],
         ),
         (
             "agents",
             {"a": Agent("a")},
             {"a": Agent("a", sub_agents=("b",))},
-            [("sub-agent b of a", "none", "delegate own", True)],
+            [("sub-agent b of a", "no more than its caller", "its own rights", True)],
         ),
     ],
 )

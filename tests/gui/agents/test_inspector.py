@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from gatewright.policy.capability import ClockRead, FsRead, NetWrite
-from gatewright.policy.document import Agent, PermissionRule, Source
+from gatewright.policy.document import Agent, Delegate, PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.reach import place_rights
 from gatewright.policy.rule import AfterOutside, ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
@@ -395,6 +395,50 @@ async def test_approvals_keys_are_judged_by_keys_added_and_removed(shown: Shown)
     shown.enter()
     assert shown.operator.approvals["file.create"] is Verdict.ASK
     assert shown.undo_text == "ask first for file.create for operator by approvals"
+
+
+async def test_sub_agents_are_named_in_place_with_their_rights_and_taken_away_by_keys(shown: Shown) -> None:
+    await choose(shown, "agent")
+    pane, undo = shown.pane.agent, shown.window.document.undo_stack
+    pane.menu.aboutToShow.emit()
+    next(one for one in pane.menu.actions() if one.objectName() == "agents.rules.add_sub_agent").trigger()
+    await until(lambda: shown.editor().objectName() == "agents.rules.sub_agent")
+    assert shown.editor().accessibleName() == "Sub-agent"
+    for typed, refusal in (("operator", "no sub-agent of its own"), ("archivst", "did you mean `archivist`?")):
+        shown.type(typed)
+        shown.enter()
+        assert refusal in shown.editor().accessibleDescription()
+    assert not shown.window.document.is_dirty
+    shown.type("archivist")
+    shown.enter()
+    assert shown.operator.sub_agents == ("archivist",)
+    assert shown.undo_text == "let operator start archivist with its own rights"
+    await settled(shown.window)
+    assert pane.current is not None
+    assert (pane.current.what, pane.current.kind) == ("archivist", agent_rules.RowKind.CHILD)
+    where = pane.model.index(pane.view.currentIndex().row(), agent_rules.Column.WHERE)
+    assert str(where.data()).startswith("line ")
+
+    at = next(row for row, one in enumerate(pane.model.rows) if one.kind is agent_rules.RowKind.DELEGATE)
+    assert pane.model.index(at, agent_rules.Column.VALUE).data() == "all their own"
+    pane.view.setCurrentIndex(pane.model.index(at, agent_rules.Column.VALUE))
+    pane.view.setFocus()
+    QTest.keyClick(pane.view, Qt.Key.Key_Return)
+    field = shown.editor()
+    assert isinstance(field, QComboBox)
+    assert field.accessibleName() == "Rights of its sub-agents"
+    QTest.keyClick(field, Qt.Key.Key_Down)
+    shown.enter()
+    assert shown.operator.delegate is Delegate.INTERSECT
+    assert pane.model.index(at, agent_rules.Column.VALUE).data() == "only what it may too"
+
+    pane.view.setCurrentIndex(pane.model.index(at + 1, agent_rules.Column.VALUE))
+    QTest.keyClick(pane.view, Qt.Key.Key_Delete)
+    assert shown.operator.sub_agents == ()
+    while undo.canUndo():
+        undo.undo()
+    assert (shown.operator.sub_agents, shown.operator.delegate) == ((), Delegate.OWN)
+    assert not shown.window.document.is_dirty
 
 
 async def test_parts_that_are_not_shown_are_brought_up_to_date_when_they_are(shown: Shown) -> None:

@@ -7,8 +7,9 @@ from types import FrameType
 
 import pytest
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt
-from PySide6.QtGui import QAccessible
+from PySide6.QtGui import QAccessible, QAction
 from PySide6.QtTest import QAbstractItemModelTester, QTest
+from PySide6.QtWidgets import QApplication, QMenu
 
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.verdict import pick_tools
@@ -418,3 +419,73 @@ async def test_selection_over_a_groups_row_takes_in_its_selected_tools_alone(win
     QTest.keyClick(view, KEY.Key_Return)
     assert pane(window).view.hasFocus()
     assert pane(window).view.currentIndex() == group(window, "far")
+
+
+def open_menu(window: MainWindow) -> dict[str, QAction]:
+    """The menu of the current row, by the names of its actions."""
+    view = pane(window).view
+    view.customContextMenuRequested.emit(view.visualRect(view.currentIndex()).center())
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    menu.hide()
+    return {action.objectName(): action for action in menu.actions()}
+
+
+async def test_a_whole_catalog_is_listed_from_its_row_and_why_leads_to_it(window: MainWindow) -> None:
+    document = window.document
+    window.selection.choose_agent("clerk")
+    await settled(window)
+    pane(window).view.setCurrentIndex(group(window, "plant"))
+    whole = open_menu(window)["agents.whole_catalog"]
+    assert (whole.text(), whole.isCheckable(), whole.isChecked()) == ("All of plant, later tools too", True, False)
+    whole.trigger()
+    await settled(window)
+    assert document.policy.agents["clerk"].tools == (
+        *("file", "plant_0000", "plant_0001", "plant_0042", "far_00"),
+        "catalog:plant",
+    )
+    assert box(window, "plant") is ON
+    pane(window).show_row(LAST, None)
+    await settled(window)
+    why = agents_page(window).inspector.why
+    await until(lambda: why.model.rows[0].line)
+    step = why.model.rows[0]
+    assert (step.mark, step.text) == ("on", "ticked by `catalog:plant`, all tools of the catalog")
+    assert step.address == ("agents", "clerk", "tools", 5)
+    QTest.mouseClick(
+        why.view.viewport(), Qt.MouseButton.LeftButton, pos=why.view.visualRect(why.model.index(0, 0)).center()
+    )
+    await settled(window)
+    assert window.shelf.current_key == "text"
+    assert "catalog:plant" in document.workspace.text().splitlines()[(step.line or 1) - 1]
+
+    window.show_page("tools")
+    pane(window).view.setCurrentIndex(group(window, "plant"))
+    whole = open_menu(window)["agents.whole_catalog"]
+    assert whole.isChecked()
+    whole.trigger()
+    assert document.policy.agents["clerk"].tools == ("file", "plant_0000", "plant_0001", "plant_0042", "far_00")
+    document.undo_stack.undo()
+    document.undo_stack.undo()
+    assert not document.is_dirty
+
+
+async def test_whole_catalogs_stand_among_the_rules_of_the_agent(window: MainWindow) -> None:
+    document, inspector = window.document, agents_page(window).inspector
+    window.selection.choose_agent("guest")
+    inspector.show_part("agent")
+    await settled(window)
+    rules = inspector.agent
+    rules.menu.aboutToShow.emit()
+    (whole,) = [one.menu() for one in rules.menu.actions() if one.text() == "&Whole catalog"]
+    assert isinstance(whole, QMenu)
+    assert [one.text() for one in whole.actions()] == ["plant", "far"]
+    whole.actions()[1].trigger()
+    await until(lambda: document.policy.agents["guest"].tools == ("catalog:far",))
+    await settled(window)
+    assert rules.current is not None
+    assert (rules.current.what, rules.current.about) == ("catalog:far", f"{FAR} tools now, later ones too")
+    assert document.undo_stack.undoText() == "list all tools of far for guest"
+    rules.view.setFocus()
+    QTest.keyClick(rules.view, KEY.Key_Delete)
+    assert document.policy.agents["guest"].tools == ()

@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 from itertools import count
 
-from gatewright.workspace.api import AgentChange, Edit, EditRefused, Policy, agentedit
+from gatewright.workspace.api import AgentChange, Delegate, Edit, EditRefused, Policy, agentedit
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 
@@ -54,6 +54,31 @@ def remove_agents(document: Document, agent_ids: Sequence[str]) -> bool:
     """Take several agents out of the policy, as one edit."""
     chosen = tuple(agent_ids)
     return bool(chosen) and document.push(lambda policy, _tools: agentedit.remove_agents(policy, chosen))
+
+
+def list_catalog(document: Document, agent_id: str, catalog_id: str, *, on: bool) -> bool:
+    """All tools of a catalog for the agent, later ones too, or no longer; those that are listed by name stay."""
+    return document.push(lambda policy, _tools: agentedit.list_catalog(policy, agent_id, catalog_id, on=on))
+
+
+def name_sub_agent(document: Document, agent_id: str, child_id: str) -> bool:
+    """Let another agent have its own rights when this one starts it."""
+    return document.push(lambda policy, _tools: agentedit.name_sub_agent(policy, agent_id, child_id))
+
+
+def sub_agent_refusal(document: Document, agent_id: str, child_id: str) -> str:
+    """Why an agent cannot be named as a sub-agent; empty when it can."""
+    return document.refusal(lambda policy, _tools: agentedit.name_sub_agent(policy, agent_id, child_id))
+
+
+def drop_sub_agent(document: Document, agent_id: str, child_id: str) -> bool:
+    """Let a sub-agent no longer do more than this agent."""
+    return document.push(lambda policy, _tools: agentedit.drop_sub_agent(policy, agent_id, child_id))
+
+
+def set_delegate(document: Document, agent_id: str, delegate: Delegate) -> bool:
+    """Which rights the sub-agents that the agent names have."""
+    return document.push(lambda policy, _tools: agentedit.set_delegate(policy, agent_id, delegate))
 
 
 def attach_source(document: Document, agent_id: str, source_id: str, *, on: bool) -> bool:

@@ -1,7 +1,9 @@
-"""What an agent is granted and what asks first, as the rows of one table; edits go to verbs.
+"""What an agent is granted, what asks first, which catalogs it has whole, and its sub-agents, as the rows of one table;
+edits go to verbs.
 
 Capabilities: those granted, then those that its tools need and lack. Approvals: the tiers, the agent's own keys, then
-the keys of the defaults that it inherits.
+the keys of the defaults that it inherits. Catalogs: each ``catalog:ID`` of its list of tools. Sub-agents: which
+rights those have that it names, then their names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +19,7 @@ from gatewright.workspace.api import (
     Agent,
     Capability,
     CapabilityKind,
+    Delegate,
     Granted,
     Policy,
     SafetyTier,
@@ -28,10 +31,11 @@ from gatewright.workspace.api import (
     needs,
     pick_tools,
     selected_catalog,
+    selector_of,
 )
 from gatewright_gui.pages.access.tools.row_state import TIER_WORDS
 from gatewright_gui.pages.access.tools.rule_table import RuleRows
-from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.table_model import Index
 
 
@@ -45,20 +49,24 @@ class Column(IntEnum):
 
 
 class RowKind(StrEnum):
-    """What a row is. A new one is a grant or a key that is not written yet."""
+    """What a row is. A new one is a grant, a key or a sub-agent that is not written yet."""
 
     HEADING = "heading"
     GRANTED = "granted"
     MISSING = "missing"
     APPROVAL = "approval"
     INHERITED = "inherited"
+    CATALOG = "catalog"
+    DELEGATE = "delegate"
+    CHILD = "child"
     NEW_GRANT = "new grant"
     NEW_KEY = "new key"
+    NEW_CHILD = "new child"
 
 
 @frozen
 class AgentRow:
-    """`what`: a kind of capability, an approvals key, or the words of a heading."""
+    """`what`: a kind of capability, an approvals key, ``catalog:ID``, a sub-agent, or the words of a heading."""
 
     kind: RowKind
     what: str
@@ -67,6 +75,7 @@ class AgentRow:
     address: Address | None = None
     granted: Granted | None = None
     verdict: Verdict | None = None
+    delegate: Delegate | None = None
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -76,13 +85,14 @@ class AgentRow:
             RowKind.MISSING: RowKind.GRANTED,
             RowKind.NEW_KEY: RowKind.APPROVAL,
             RowKind.INHERITED: RowKind.APPROVAL,
+            RowKind.NEW_CHILD: RowKind.CHILD,
         }
         return (alike.get(self.kind, self.kind), self.what)
 
     @property
     def is_own(self) -> bool:
         """Tell whether it can be removed here."""
-        return self.kind in {RowKind.GRANTED, RowKind.APPROVAL}
+        return self.kind in {RowKind.GRANTED, RowKind.APPROVAL, RowKind.CATALOG, RowKind.CHILD}
 
 
 class AgentVerbs(Protocol):
@@ -97,7 +107,11 @@ class AgentVerbs(Protocol):
         ...
 
     def rename(self, row: AgentRow, key: str) -> bool:
-        """Another key, or a new one that asks first."""
+        """Another key, a new one that asks first, or a new sub-agent."""
+        ...
+
+    def delegate(self, delegate: Delegate) -> bool:
+        """Which rights the sub-agents that it names have."""
         ...
 
 
@@ -110,7 +124,16 @@ def agent_rows(
         *_capabilities(agent, catalog, scopes),
         AgentRow(RowKind.HEADING, tr("Approvals")),
         *_approvals(policy, agent),
+        *_catalogs(policy, agent, catalog),
+        AgentRow(RowKind.HEADING, tr("Sub-agents")),
+        *_sub_agents(agent),
     )
+
+
+DELEGATES: Mapping[Delegate, str] = {
+    Delegate.OWN: mark("all their own"),
+    Delegate.INTERSECT: mark("only what it may too"),
+}
 
 
 def has_scope(kind: CapabilityKind) -> bool:
@@ -160,8 +183,35 @@ def _approvals(policy: Policy, agent: Agent) -> Iterator[AgentRow]:
             yield _approval(RowKind.INHERITED, key, verdict, tr("{what}, by default", what=_key_words(key)), None)
 
 
+def _catalogs(policy: Policy, agent: Agent, catalog: Sequence[ToolFacts]) -> Iterator[AgentRow]:
+    """The catalogs of which the agent has all tools; no heading where the policy has no catalog."""
+    listed = [(at, name) for at, name in enumerate(agent.tools or ()) if selected_catalog(name) is not None]
+    if policy.catalogs or listed:
+        yield AgentRow(RowKind.HEADING, tr("Catalogs"))
+    for at, name in listed:
+        tools = len({facts.name for facts in catalog if selector_of(facts.origin) == name})
+        about = tr("{tools} now, later ones too", tools=counted(tools, "tool", "tools"))
+        yield AgentRow(RowKind.CATALOG, name, tr("all its tools"), about, ("agents", agent.agent_id, "tools", at))
+
+
+def _sub_agents(agent: Agent) -> Iterator[AgentRow]:
+    where: Address = ("agents", agent.agent_id)
+    has, about = agent.delegate, tr("whichever else it starts never does more than it")
+    at = None if has is Delegate.OWN else (*where, "delegate")
+    yield AgentRow(RowKind.DELEGATE, tr("rights of these"), tr(DELEGATES[has]), about, at, delegate=has)
+    value, about = tr("its own rights"), tr("when {agent} starts it", agent=agent.agent_id)
+    if has is Delegate.INTERSECT:
+        value = tr("what {agent} may too", agent=agent.agent_id)
+    for index, name in enumerate(agent.sub_agents):
+        yield AgentRow(RowKind.CHILD, name, value, about, (*where, "sub_agents", index))
+
+
 def _approval(kind: RowKind, key: str, verdict: Verdict, about: str, address: Address | None) -> AgentRow:
     return AgentRow(kind, key, tr(verdict.words), about, address, verdict=verdict)
+
+
+_NAMES = {RowKind.HEADING, RowKind.CATALOG, RowKind.DELEGATE, RowKind.CHILD, RowKind.NEW_CHILD}
+"""Rows that are neither of a capability nor of a key."""
 
 
 def _key_words(key: str) -> str:
@@ -196,15 +246,18 @@ class AgentRulesModel(RuleRows[AgentRow]):
 
     def find_row(self, what: str) -> int | None:
         """The row of a kind of capability or of a key."""
-        return next((at for at, row in enumerate(self.rows) if row.what == what), None)
+        rows = enumerate(self.rows)
+        return next((at for at, row in rows if row.what == what and row.kind not in _NAMES), None)
 
     def begin(self, kind: RowKind, what: str) -> int:
-        """A row for a grant or a key that is asked for now."""
+        """A row for a grant, a key or a sub-agent that is asked for now."""
         return self.begin_draft(AgentRow(kind, what, about=tr("not written yet")))
 
     def place_of(self, draft: AgentRow, rows: Sequence[AgentRow]) -> int:
         """Behind the last of the agent's own rows of that part, where the written row will be."""
         first, own = 1, RowKind.GRANTED
+        if draft.kind is RowKind.NEW_CHILD:
+            return len(rows)
         if draft.kind is RowKind.NEW_KEY:
             heading = next((at for at, row in enumerate(rows) if at and row.kind is RowKind.HEADING), 0)
             first, own = heading + 1 + len(TIER_KEYS), RowKind.APPROVAL
@@ -220,6 +273,8 @@ class AgentRulesModel(RuleRows[AgentRow]):
             return row.what
         if row.verdict is not None:
             return row.verdict
+        if row.delegate is not None:
+            return row.delegate
         is_words = row.granted is None or row.value == _whole(row.granted.capability)
         return "" if is_words else row.value
 
@@ -234,21 +289,23 @@ class AgentRulesModel(RuleRows[AgentRow]):
         match row.kind:
             case RowKind.APPROVAL:
                 return column == Column.VALUE or (column == Column.WHAT and row.what not in TIER_KEYS)
-            case RowKind.INHERITED:
+            case RowKind.INHERITED | RowKind.DELEGATE:
                 return column == Column.VALUE
-            case RowKind.NEW_KEY:
+            case RowKind.NEW_KEY | RowKind.NEW_CHILD:
                 return column == Column.WHAT
             case RowKind.GRANTED | RowKind.NEW_GRANT | RowKind.MISSING:
                 return column == Column.VALUE and has_scope(CapabilityKind(row.what))
-            case RowKind.HEADING:
+            case RowKind.HEADING | RowKind.CATALOG | RowKind.CHILD:
                 return False
 
     def edit_cell(self, row: AgentRow, column: int, value: Any) -> bool:
-        """Ask a verb: a scope or a verdict in VALUE, a key in WHAT."""
+        """Ask a verb: a scope, a verdict or the rights of sub-agents in VALUE, a key or a sub-agent in WHAT."""
         if column == Column.WHAT:
             return str(value) != row.what and self.write(row, lambda: self._verbs.rename(row, str(value).strip()))
         if row.kind in {RowKind.APPROVAL, RowKind.INHERITED}:
             return value != row.verdict and self._verbs.verdict(row.what, Verdict(value))
+        if row.delegate is not None:
+            return value != row.delegate and self._verbs.delegate(Delegate(value))
         if row.granted is not None and str(value).strip() == self.typed(row, Column.VALUE):
             return False  # words may be rounder than the value
         return self.write(row, lambda: self._verbs.scope(row, str(value)))

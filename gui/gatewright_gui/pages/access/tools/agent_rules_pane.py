@@ -1,4 +1,4 @@
-"""What the chosen agent is granted and what asks first, edited in place."""
+"""What the chosen agent is granted, what asks first, its whole catalogs and its sub-agents, edited in place."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,8 +7,17 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCompleter, QPushButton, QStyleOptionViewItem, QWidget
 
-from gatewright.workspace.api import Agent, CapabilityKind, Verdict, approval_keys
+from gatewright.workspace.api import (
+    Agent,
+    CapabilityKind,
+    Delegate,
+    Verdict,
+    approval_keys,
+    selected_catalog,
+    selector_of,
+)
 from gatewright_gui.pages.access.tools.agent_rules import (
+    DELEGATES,
     AgentRow,
     AgentRulesModel,
     Column,
@@ -32,7 +41,7 @@ from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import embolden, put_icon
 from gatewright_gui.qt.widget.value_field import ValueField
-from gatewright_gui.session.verbs import approvals, capabilities
+from gatewright_gui.session.verbs import agents, approvals, capabilities
 
 WIDTHS = {int(Column.WHAT): (112, 150), int(Column.ABOUT): (80, 170), int(Column.WHERE): (60, 90)}
 
@@ -93,11 +102,20 @@ class AgentRulesDelegate(RuleDelegate):
                 for verdict in Verdict
             )
             return self.choice_field(parent, "agents.rules.verdict", tr("Verdict of {key}", key=row.what), verdicts)
+        if row.delegate is not None:
+            choices = ((tr(words), delegate, None) for delegate, words in DELEGATES.items())
+            return self.choice_field(parent, "agents.rules.delegate", tr("Rights of its sub-agents"), choices)
         if index.column() == Column.WHAT:
-            refusal = partial(self._pane.key_refusal, row)
-            field = named(ValueField(refusal, parent), "agents.rules.key", spoken=tr("Approvals key"))
-            field.setPlaceholderText(tr("a tool, tool.operation or catalog:ID"))
-            completer = QCompleter(list(self._pane.keys()), field)
+            is_key = row.kind is not RowKind.NEW_CHILD
+            refusal = partial(self._pane.key_refusal if is_key else self._pane.child_refusal, row)
+            field = ValueField(refusal, parent)
+            if is_key:
+                named(field, "agents.rules.key", spoken=tr("Approvals key"))
+                field.setPlaceholderText(tr("a tool, tool.operation or catalog:ID"))
+            else:
+                named(field, "agents.rules.sub_agent", spoken=tr("Sub-agent"))
+                field.setPlaceholderText(tr("an agent of this policy"))
+            completer = QCompleter(list(self._pane.keys() if is_key else self._pane.children_to_name()), field)
             completer.setCompletionMode(QCompleter.CompletionMode.InlineCompletion)
             field.setCompleter(completer)
             return field
@@ -113,20 +131,20 @@ class AgentRulesDelegate(RuleDelegate):
 
 
 class AgentRulesPane(RulesPane[AgentRow]):
-    """Capabilities and approvals of one agent."""
+    """Capabilities, approvals, whole catalogs and sub-agents of one agent."""
 
     def __init__(self, context: PageContext) -> None:
         add = named(
             QPushButton(tr("Add")),
-            spoken=tr("Grant a capability or add an approvals key"),
-            tip=tr("Grant a capability, or say what asks first (Ins in the list)"),
+            spoken=tr("Grant a capability, add an approvals key, a whole catalog or a sub-agent"),
+            tip=tr("Grant a capability, say what asks first, list a whole catalog, name a sub-agent (Ins in the list)"),
         )
-        remove = IconButton("trash", tr("Revoke the capability, or remove the key (Del)"))
+        remove = IconButton("trash", tr("Revoke the capability, or take the key, catalog or sub-agent away (Del)"))
         super().__init__(context, "agents.rules", add, remove)
         self._agent: Agent | None = None
         self._row: tuple[str | None, str | None] = (None, None)
         self.model = AgentRulesModel(self, self)
-        self.view = AgentRulesView(tr("Capabilities and approvals"), WIDTHS)
+        self.view = AgentRulesView(tr("Capabilities, approvals, catalogs and sub-agents"), WIDTHS)
         self.set_table(self.view, self.model, AgentRulesDelegate(self), Column.VALUE)
         self.view.verdict_requested.connect(self._judge_current)
         column_of(self.view, into=self)
@@ -169,6 +187,16 @@ class AgentRulesPane(RulesPane[AgentRow]):
         was = row.what if row.kind is RowKind.APPROVAL else None
         return approvals.approval_refusal(self._context.document, self._agent.agent_id, key.strip(), was)
 
+    def children_to_name(self) -> tuple[str, ...]:
+        """The agents that can be named as its sub-agents."""
+        agent, every = self._agent, self._context.document.policy.agents
+        return () if agent is None else tuple(one for one in every if one not in {agent.agent_id, *agent.sub_agents})
+
+    def child_refusal(self, _row: AgentRow, name: str) -> str:
+        """Why an agent cannot be named as a sub-agent; empty when it can."""
+        agent = self._agent
+        return "" if agent is None else agents.sub_agent_refusal(self._context.document, agent.agent_id, name.strip())
+
     # what is asked for
 
     def scope(self, row: AgentRow, text: str) -> bool:
@@ -186,23 +214,45 @@ class AgentRulesPane(RulesPane[AgentRow]):
         return agent is not None and approvals.set_approval(self._context.document, agent.agent_id, key, verdict)
 
     def rename(self, row: AgentRow, key: str) -> bool:
-        """Another key, or a new one that asks first."""
+        """Another key, a new one that asks first, or a new sub-agent."""
         agent = self._agent
         if agent is None:
             return False
+        if row.kind is RowKind.NEW_CHILD:
+            self.soon(partial(self._show, RowKind.CHILD, key))
+            return agents.name_sub_agent(self._context.document, agent.agent_id, key)
         if row.kind is RowKind.NEW_KEY:
             return self._ask_for(key)
         return approvals.rename_approval(self._context.document, agent.agent_id, row.what, key)
 
+    def delegate(self, delegate: Delegate) -> bool:
+        """Which rights the sub-agents that it names have."""
+        agent = self._agent
+        return agent is not None and agents.set_delegate(self._context.document, agent.agent_id, delegate)
+
+    def list_catalog(self, catalog_id: str) -> None:
+        """Give the agent all tools of a catalog."""
+        agent, document = self._agent, self._context.document
+        if agent is not None and agents.list_catalog(document, agent.agent_id, catalog_id, on=True):
+            self._show(RowKind.CATALOG, selector_of(catalog_id))
+
+    def _show(self, kind: RowKind, what: str) -> None:
+        rows = enumerate(self.model.rows)
+        self.view.show_row(next((at for at, one in rows if (one.kind, one.what) == (kind, what)), None), Column.VALUE)
+
     def remove_current(self) -> None:
-        """Revoke the current capability, or remove the current key."""
-        row, agent = self.current, self._agent
+        """Revoke the current capability, or take the current key, catalog or sub-agent away."""
+        row, agent, document = self.current, self._agent, self._context.document
         if row is None or agent is None or not row.is_own:
             return
         if row.granted is not None:
-            capabilities.revoke(self._context.document, row.granted)
+            capabilities.revoke(document, row.granted)
+        elif row.kind is RowKind.CHILD:
+            agents.drop_sub_agent(document, agent.agent_id, row.what)
+        elif (catalog_id := selected_catalog(row.what)) is not None and row.kind is RowKind.CATALOG:
+            agents.list_catalog(document, agent.agent_id, catalog_id, on=False)
         else:
-            approvals.remove_approval(self._context.document, agent.agent_id, row.what)
+            approvals.remove_approval(document, agent.agent_id, row.what)
 
     def edit_current(self) -> None:
         """Edit the value of the current row; of a capability that lacks, grant it."""
@@ -237,6 +287,10 @@ class AgentRulesPane(RulesPane[AgentRow]):
                 self.view.setCurrentIndex(self.model.index(at, Column.VALUE))
                 self.view.setFocus()
 
+    def add_sub_agent(self) -> None:
+        """Ask for a sub-agent in place."""
+        self.edit_cell(self.model.begin(RowKind.NEW_CHILD, ""), Column.WHAT)
+
     def _ask_for(self, key: str) -> bool:
         agent = self._agent
         return agent is not None and approvals.set_approval(self._context.document, agent.agent_id, key, Verdict.ASK)
@@ -247,7 +301,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
             self.verdict(row.what, verdict)
 
     def fill_menu(self) -> None:
-        """What can be granted, and which keys can be given."""
+        """What can be granted, which keys can be given, which catalogs listed, and a sub-agent."""
         self.menu.clear()
         agent, (tool, operation) = self._agent, self._row
         if agent is None:
@@ -275,3 +329,15 @@ class AgentRulesPane(RulesPane[AgentRow]):
                 add_action(self.menu, text, partial(self.soon, partial(self.add_key, key)), icon="hand")
         another = partial(self.soon, partial(self.add_key, None))
         add_action(self.menu, tr("Ask first for &another…"), another, name="agents.rules.other_key", icon="pencil")
+        self.menu.addSeparator()
+        whole = self.menu.addMenu(tr("&Whole catalog"))
+        tie_icon(whole.menuAction(), "plug")
+        held = {selected_catalog(name) for name in agent.tools or ()}
+        for catalog in self._context.document.policy.catalogs:
+            if catalog.catalog_id not in held:
+                act = partial(self.soon, partial(self.list_catalog, catalog.catalog_id))
+                add_action(whole, button_text(catalog.catalog_id), act, name="agents.rules.catalog", icon="plug")
+        whole.setEnabled(not whole.isEmpty())
+        name_one = partial(self.soon, self.add_sub_agent)
+        can = bool(self.children_to_name())
+        add_action(self.menu, tr("&Sub-agent…"), name_one, name="agents.rules.add_sub_agent", icon="users", can=can)

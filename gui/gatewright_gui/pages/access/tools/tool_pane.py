@@ -11,7 +11,7 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
-from gatewright.workspace.api import OperationRight, ToolRight
+from gatewright.workspace.api import OperationRight, ToolRight, selector_of
 from gatewright_gui.pages.access.agents import tools_with_problems
 from gatewright_gui.pages.access.tools.declare_menu import DeclareMenu
 from gatewright_gui.pages.access.tools.filter_bar import FilterBar, TallyBar
@@ -532,6 +532,7 @@ class ToolPane(QWidget):
         add_action(menu, tr("On") + "\tAlt+A", partial(self.wish, "allow"), icon="circle-check")
         add_action(menu, tr("Ask first") + "\tAlt+K", partial(self.wish, "ask"), icon="hand")
         add_action(menu, tr("Off") + "\tAlt+D", partial(self.wish, "deny"), icon="ban")
+        self._offer_catalog(menu)
         menu.addSeparator()
         add_action(menu, tr("Clear overrides…"), self.reset, icon="rotate-ccw")
         menu.addSeparator()
@@ -550,6 +551,21 @@ class ToolPane(QWidget):
                 go = partial(self._show_files, self.view.currentIndex())
                 add_action(menu, tr("Show matching files"), go, name="agents.files", icon="folder-tree")
         menu.popup(self.view.viewport().mapToGlobal(at))
+
+    def _offer_catalog(self, menu: QMenu) -> None:
+        """Offer all tools of the catalog of the current row, later ones too."""
+        from gatewright_gui.session.verbs import agents as agent_verbs
+
+        agent, (tool, _) = self._document.policy.agents.get(self._agent_id), self.view.current_row
+        found = self.model.right_of(self.model.index_of(tool, None)) if tool is not None else None
+        group = self.rows.group_at(self.view.currentIndex())
+        origin = found[0].facts.origin if found is not None else group.origin if group is not None else ""
+        if agent is None or self._document.policy.catalog(origin) is None:
+            return
+        is_on = selector_of(origin) in (agent.tools or ())
+        act = partial(agent_verbs.list_catalog, self._document, self._agent_id, origin, on=not is_on)
+        text = button_text(tr("All of {catalog}, later tools too", catalog=origin))
+        add_action(menu, text, act, name="agents.whole_catalog", ticked=is_on)
 
 
 def _asks(right: ToolRight, target: "Target") -> bool:

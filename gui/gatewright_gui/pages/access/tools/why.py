@@ -13,10 +13,12 @@ from gatewright.workspace.api import (
     Policy,
     Reason,
     Source,
+    ToolFacts,
     ToolRight,
     Verdict,
     frozen,
     place_rights,
+    selector_of,
     sources_reached,
 )
 from gatewright_gui.pages.access.tools.limits import limits_of
@@ -265,7 +267,7 @@ def steps_of(row: ShownRow, policy: Policy, places: Places | None) -> tuple[Step
     tool, rows = row.tool, (row.operation,) if row.operation is not None else row.tool.operations
     ticked = [one for one in rows if one.ticked]
     reasons = tuple(dict.fromkeys((*tool.reasons, *(one for op in ticked or rows for one in operation_reasons(op)))))
-    found = [_tick(row.agent, rows, reasons)]
+    found = [_tick(row.agent, tool.facts, rows, reasons)]
     denied = [one for one in reasons if one.verdict is Verdict.DENY and (ticked or one.layer not in UNTICKED)]
     found += [Step("stop", one.text, one.address) for one in denied]
     only = only_operation(row)
@@ -284,10 +286,16 @@ def steps_of(row: ShownRow, policy: Policy, places: Places | None) -> tuple[Step
     return _at_most(found)
 
 
-def _tick(agent: Agent, rows: Sequence[OperationRight], reasons: Sequence[Reason]) -> Step:
-    """The first step: the box and where it is written."""
+def _tick(agent: Agent, facts: ToolFacts, rows: Sequence[OperationRight], reasons: Sequence[Reason]) -> Step:
+    """The first step: the box and where it is written, which may be a whole catalog in the list of tools."""
     listed: Address = ("agents", agent.agent_id, "tools")
-    on = sum(one.ticked for one in rows)
+    on, whole = sum(one.ticked for one in rows), selector_of(facts.origin)
+    if on and whole in (agent.tools or ()):
+        listed = (*listed, (agent.tools or ()).index(whole))
+        if on == len(rows):
+            return Step("on", tr("ticked by `{catalog}`, all tools of the catalog", catalog=whole), listed)
+        words = tr("{count} of {every} operations are ticked, by `{catalog}`", count=on, every=len(rows), catalog=whole)
+        return Step("on", words, listed)
     if on == len(rows):
         return Step("on", tr("ticked"), listed)
     if on:
