@@ -85,7 +85,7 @@ PARTS = (
             KeyRow("Ctrl+Shift+F, Ctrl+Shift+P", mark("filters, presets")),
             KeyRow("Ctrl+N", mark("add an agent")),
             KeyRow("Ctrl+D, F2, Del", mark("in the list of agents: duplicate, rename, remove")),
-            KeyRow("Enter, Del", mark("in Limits and Agent: edit the value, remove the row")),
+            KeyRow("Enter, Del", mark("in Limits, and in what an agent is granted: edit the value, remove the row")),
         ),
     ),
     KeyPart(

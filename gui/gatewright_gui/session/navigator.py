@@ -5,10 +5,10 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
 
-from gatewright.workspace.api import Address, JsonValue, PolicyRule
+from gatewright.workspace.api import Address, CapabilityKind, JsonValue, PolicyRule
 from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, PolicyPlace, RulePlace, ToolPlace
 
-DetailPart = Literal["why", "limits", "agent"]
+DetailPart = Literal["why", "limits"]
 DEFAULT_LEVEL = -1
 """In place of the index of a permission rule: the source's default level."""
 
@@ -25,6 +25,10 @@ class Navigator(QObject):
     detail_requested = Signal(object, object)
     """DetailPart: which part is to be shown of the row that was asked for just before; the address of the rule in it
     that is meant, or None."""
+    agent_requested = Signal(object, object)
+    """Agent id, the address of a grant or an approvals key of it or None: the tab Rules shows what it is granted."""
+    grant_requested = Signal(object, object)
+    """Agent id, CapabilityKind: the tab Rules asks for the scope of such a grant."""
     level_requested = Signal(object, object)
     """Id of a source, index of a permission rule from 0 or `DEFAULT_LEVEL`: the Files page shows that row."""
     files_requested = Signal(object, object, object)
@@ -150,9 +154,13 @@ class Navigator(QObject):
 
     def go_to_agent(self, agent_id: str, rule: Address | None = None) -> None:
         """Show what an agent is granted, and a rule of that."""
-        self.page_requested.emit("tools")  # first, as above
-        self.tool_requested.emit(agent_id, None, None)
-        self.detail_requested.emit("agent", rule)
+        self.page_requested.emit("rules")  # first, as above
+        self.agent_requested.emit(agent_id, rule)
+
+    def ask_for_grant(self, agent_id: str, kind: CapabilityKind) -> None:
+        """Ask for the scope of what an agent is to be granted."""
+        self.page_requested.emit("rules")  # first, as above
+        self.grant_requested.emit(agent_id, kind)
 
     def go_to_level(self, source_id: str, index: int) -> None:
         """Show a row of a source's levels."""

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from gatewright.policy.verdict import Verdict
+from gatewright_gui.pages.access.rules import RulesPage
 from tests.gui.session.opened import agents_page, cell, click, demo, opened_window, settled
 
 
@@ -62,7 +63,9 @@ async def test_a_grant_whose_reach_nobody_knows_is_asked_for_in_its_form(tmp_pat
         assert inspector.why.grant_button.text() == "Grant network access..."
         QTest.mouseClick(inspector.why.grant_button, Qt.MouseButton.LeftButton)
         await settled(window)
-        assert inspector.part == "agent"
-        row = inspector.agent.model.row_at(inspector.agent.view.currentIndex().row())
+        page = window.shelf.page("rules")
+        assert isinstance(page, RulesPage)
+        assert window.shelf.current_key == "rules"
+        row = page.agent.model.row_at(page.agent.view.currentIndex().row())
         assert row is not None
         assert row.what == "NetRead"

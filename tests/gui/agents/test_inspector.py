@@ -1,4 +1,4 @@
-"""The inspector: the steps to a verdict, a call decided in place, limits and grants edited, by real mouse and keys."""
+"""The inspector and the rules of an agent: why, a call decided, limits and grants edited, by real mouse and keys."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -15,7 +15,9 @@ from gatewright.policy.glob import PermissionRules
 from gatewright.policy.reach import place_rights
 from gatewright.policy.rule import AfterOutside, ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
 from gatewright.policy.verdict import Permission, Verdict
+from gatewright_gui.pages.access.rules import RulesPage
 from gatewright_gui.pages.access.tools import agent_rules
+from gatewright_gui.pages.access.tools.agent_rules_pane import AgentRulesPane
 from gatewright_gui.pages.access.tools.constraint_dialog import ConstraintDialog
 from gatewright_gui.pages.access.tools.inspector import Inspector
 from gatewright_gui.pages.access.tools.limit_list import Column
@@ -43,6 +45,12 @@ class Shown:
     def undo_text(self) -> str:
         return self.window.document.undo_stack.undoText()
 
+    @property
+    def agent(self) -> AgentRulesPane:
+        page = self.window.shelf.page("rules")
+        assert isinstance(page, RulesPage)
+        return page.agent
+
     def limits(self) -> list[tuple[str, ...]]:
         model = self.pane.limits.model
         columns = (Column.KIND, Column.VALUE, Column.FOR)
@@ -53,9 +61,9 @@ class Shown:
         return self.pane.limits.model.index(row, column)
 
     def rule(self, what: str) -> QModelIndex:
-        row = self.pane.agent.model.find_row(what)
+        row = self.agent.model.find_row(what)
         assert row is not None, what
-        return self.pane.agent.model.index(row, agent_rules.Column.VALUE)
+        return self.agent.model.index(row, agent_rules.Column.VALUE)
 
     def editor(self) -> QWidget:
         found = self.window.focusWidget()
@@ -68,7 +76,7 @@ class Shown:
 
     def enter(self) -> None:
         QTest.keyClick(self.editor(), Qt.Key.Key_Return)
-        for view in (self.pane.limits.view, self.pane.agent.view):  # a value is handed over once the key is done with
+        for view in (self.pane.limits.view, self.agent.view):  # a value is handed over once the key is done with
             QApplication.sendPostedEvents(view.itemDelegate())
 
 
@@ -90,7 +98,10 @@ async def shown(tmp_path: Path) -> AsyncIterator[Shown]:
 async def choose(shown: Shown, part: str, tool: str = "file", operation: str | None = None) -> None:
     agents_page(shown.window).tools.show_row(tool, operation)
     shown.window.activateWindow()
-    shown.pane.show_part(part)
+    if part == "agent":
+        shown.window.show_page("rules")
+    else:
+        shown.pane.show_part(part)
     await settled(shown.window)
 
 
@@ -337,7 +348,7 @@ async def test_escape_in_the_dialog_changes_nothing(shown: Shown) -> None:
 
 async def test_capabilities_are_granted_changed_and_revoked(shown: Shown) -> None:
     await choose(shown, "agent")
-    pane = shown.pane.agent
+    pane = shown.agent
     assert [row.what for row in pane.model.rows][:4] == ["Capabilities", "AdvancedEdit", "FsRead", "FsWrite"]
     pane.view.setCurrentIndex(shown.rule("FsRead"))
     QTest.keyClick(pane.view, Qt.Key.Key_Return)
@@ -366,9 +377,9 @@ async def test_what_the_tools_need_and_lack_is_granted_by_enter(shown: Shown) ->
     shown.window.selection.choose_agent("researcher")
     await choose(shown, "agent")
     assert shown.rule("AdvancedEdit").data() == "not granted"
-    shown.pane.agent.view.setCurrentIndex(shown.rule("AdvancedEdit"))
+    shown.agent.view.setCurrentIndex(shown.rule("AdvancedEdit"))
 
-    QTest.keyClick(shown.pane.agent.view, Qt.Key.Key_Return)
+    QTest.keyClick(shown.agent.view, Qt.Key.Key_Return)
 
     assert shown.undo_text == "grant AdvancedEdit to researcher"
     assert shown.rule("AdvancedEdit").data() == "granted"
@@ -376,7 +387,7 @@ async def test_what_the_tools_need_and_lack_is_granted_by_enter(shown: Shown) ->
 
 async def test_approvals_keys_are_judged_by_keys_added_and_removed(shown: Shown) -> None:
     await choose(shown, "agent")
-    pane = shown.pane.agent
+    pane = shown.agent
     tiers = [(row.what, row.value) for row in pane.model.rows if row.kind is agent_rules.RowKind.INHERITED]
     assert tiers == [("read_only", "allow"), ("side_effecting", "allow"), ("privileged", "ask first")]
     pane.view.setCurrentIndex(shown.rule("side_effecting"))
@@ -453,19 +464,18 @@ async def test_parts_that_are_not_shown_are_brought_up_to_date_when_they_are(sho
     assert [texts[0] for texts in shown.limits()] == ["Rate", "Before the end"]
 
 
-@pytest.mark.parametrize("part", ["limits", "agent", "try"])
+@pytest.mark.parametrize("part", ["limits", "try"])
 async def test_tab_goes_from_the_bar_into_the_part_that_is_made_when_it_is_chosen(shown: Shown, part: str) -> None:
     pane, passed = shown.pane, list[QWidget]()
     pane.show_part(part)
     await settled(shown.window)
     goals = {
         "limits": lambda: pane.limits.view,
-        "agent": lambda: pane.agent.view,
         "try": lambda: pane.trial.decide_button,
     }
 
-    widget = pane.tabs.button("agent").nextInFocusChain()
-    while widget is not None and widget is not pane.tabs.button("agent"):
+    widget = pane.tabs.button("try").nextInFocusChain()
+    while widget is not None and widget is not pane.tabs.button("try"):
         if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisibleTo(shown.window):
             passed.append(widget)
         widget = widget.nextInFocusChain()

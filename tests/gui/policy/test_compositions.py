@@ -64,6 +64,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 async def shown(window: MainWindow) -> CompositionsPane:
+    window.selection.show_everyone(on=True)
     window.show_page("rules")
     page = window.shelf.page("rules")
     assert isinstance(page, RulesPage)

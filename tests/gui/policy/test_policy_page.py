@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QPushButton, QScrollArea, QToolButton, QWidget
 
 from gatewright.policy.document import Questions
 from gatewright.policy.verdict import DiscordEndpoint
@@ -60,6 +60,7 @@ async def window(tmp_path: Path) -> AsyncGenerator[MainWindow]:
         for name in ("a.md", "drafts/b.md"):
             assert (await workspace.call("clerk", "file", {"op": "read", "path": name})).decision.verdict == "allow"
     async with opened_window(folder / "policy.toml", tmp_path) as made:
+        made.selection.show_everyone(on=True)
         made.show_page("rules")
         await settled(made)
         yield made
@@ -323,3 +324,56 @@ def test_rule_with_times_counts_down_to_its_next_boundary(monkeypatch: pytest.Mo
     assert when[2:] == ["all day (UTC): in force", "always"]
     monkeypatch.setattr(time, "time", lambda: morning + 3600)
     assert model.index(1, WHEN).data().startswith("10:30-12:00 on fri (UTC): in force for 1 h 10 min more; ")
+
+
+FOR_ONE = """
+[agents.guest]
+tools = ["file"]
+
+[[policy.rules]]
+name = "clerk alone"
+effect = "ask"
+agents = ["clerk"]
+"""
+
+
+async def test_an_agent_has_its_grants_above_the_rules_that_touch_it_and_the_others_behind_a_chip(
+    window: MainWindow,
+) -> None:
+    path, page = window.document.path, page_of(window)
+    assert path is not None
+    path.write_text(POLICY + FOR_ONE, "utf-8")
+    assert await window.document.reload()
+    rules, others = page.rules, part(window, QToolButton, "others")
+
+    def shown() -> list[str]:
+        return [str(rules.model.index(row, 0).data()) for row in range(3) if not rules.view.isRowHidden(row)]
+
+    assert isinstance(others, QToolButton)
+    assert (shown(), others.isVisible()) == (["no scripts", "deep", "clerk alone"], False)
+    window.selection.show_everyone(on=False)
+    window.selection.choose_agent("guest")
+    await settled(window)
+    assert page.agent.isVisible()
+    assert not page.part.isVisible()
+    assert (shown(), others.text()) == (["no scripts", "deep"], "1 rule for others")
+    QTest.mouseClick(others, Qt.MouseButton.LeftButton)
+    assert shown() == ["no scripts", "deep", "clerk alone"]
+
+    window.selection.choose_agent("clerk")
+    assert (shown(), others.isVisible()) == (["no scripts", "deep", "clerk alone"], False)
+    window.selection.choose_agent("guest")
+    assert shown() == ["no scripts", "deep"]
+    window.navigator.go_to_policy_rule(2)
+    assert shown() == ["no scripts", "deep", "clerk alone"]
+    assert rules.form.name.text() == "clerk alone"
+
+    press(window, "add")
+    write(window, "name", "mine")
+    await until(rules.form.apply_button.isEnabled)
+    press(window, "apply")
+    assert window.document.policy.rules[-1].agents == ("guest",)
+    window.selection.show_everyone(on=True)
+    assert page.part.isVisible()
+    assert not page.agent.isVisible()
+    assert [str(rules.model.index(row, 0).data()) for row in range(4)][-1] == "mine"

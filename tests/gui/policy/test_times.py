@@ -52,6 +52,7 @@ async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
     policy.parent.mkdir()
     policy.write_text(POLICY, "utf-8")
     async with opened_window(policy, tmp_path) as made:
+        made.selection.show_everyone(on=True)
         made.show_page("rules")
         await settled(made)
         yield made

@@ -14,6 +14,7 @@ from gatewright.base.errors import Problem, Severity, Subject
 from gatewright.policy.edit import Edit, FieldChange
 from gatewright.policy.verdict import DiscordEndpoint
 from gatewright_gui.pages.access.agents import tools_with_problems
+from gatewright_gui.pages.access.rules import RulesPage
 from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.pages.policy_file.problems import ABOUT, FIX, MESSAGE, PLACE, ProblemModel, ProblemsPage
 from gatewright_gui.pages.servers.server_dialogs import TrustDialog
@@ -301,12 +302,13 @@ async def test_an_address_of_a_grant_leads_to_its_row_among_what_the_agent_has(t
         window.navigator.go_to_rule(place)
         await settled(window)
 
-        detail = agents_page(window).inspector
-        assert (window.shelf.current_key, window.selection.agent_id, detail.part) == ("tools", owner.agent_id, "agent")
-        row = detail.agent.model.row_at(detail.agent.view.currentIndex().row())
+        page = window.shelf.page("rules")
+        assert isinstance(page, RulesPage)
+        assert (window.shelf.current_key, window.selection.agent_id) == ("rules", owner.agent_id)
+        row = page.agent.model.row_at(page.agent.view.currentIndex().row())
         assert row is not None
         assert row.address == address
-        assert window.focusWidget() is detail.agent.view
+        assert window.focusWidget() is page.agent.view
 
 
 ENDPOINTS = "[workspace.endpoints]\n"

@@ -1,20 +1,31 @@
-"""The tab Rules: what holds for all agents at once, the policy rules and the compositions."""
+"""The tab Rules: what the chosen agent is granted and the policy rules that touch it; of everyone all policy rules and
+the compositions.
+"""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from gatewright.workspace.api import PolicyRule
+from gatewright.workspace.api import Address, CapabilityKind, PolicyRule
 from gatewright_gui.pages.access.rules.compositions_pane import CompositionsPane
 from gatewright_gui.pages.access.rules.rules_pane import RulesPane
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.splitter import split_of
+
+if TYPE_CHECKING:
+    from gatewright_gui.pages.access.tools.agent_rules_pane import AgentRulesPane
+
+_LONGEST_NAME = 40
 
 
 class RulesPage(Page):
-    """Two parts, of which one is shown."""
+    """Of an agent two panes, one below the other; of everyone two parts, of which one is shown."""
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
@@ -25,25 +36,97 @@ class RulesPage(Page):
         self.part.add_segment("rules", tr("Rules"), tooltip=tip)
         tip = tr("Tools made of calls of other tools")
         self.part.add_segment("compositions", tr("Compositions"), tooltip=tip)
+        self._parts = holding(row_of(self.part, stretch(), margins=(2, 1)))
+        self._own_column = column_of()
+        self._own = holding(self._own_column)
         self.rules = RulesPane(context)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.rules)
-        column_of(row_of(self.part, stretch(), margins=(2, 1)), stretch(self._stack), into=self)
+        panes = (self._own, self._stack)
+        split = split_of(Qt.Orientation.Vertical, "rules.agent", context.sizes, panes, (310, 330))
+        column_of(self._parts, stretch(split), into=self)
+        self._connect()
+        self._follow()
+
+    def _connect(self) -> None:
+        context, document = self._context, self._context.document
         self.part.current_changed.connect(self._choose_part)
         context.navigator.policy_rule_requested.connect(self._show_rule)
         context.navigator.new_policy_rule_requested.connect(self._begin_rule)
         context.navigator.composition_requested.connect(self._show_composition)
+        context.navigator.agent_requested.connect(self._show_agent)
+        context.navigator.grant_requested.connect(self._ask_grant)
+        chosen = context.selection
+        for signal in (document.opened, document.closed, document.policy_changed):
+            signal.connect(self._follow)
+        for signal in (chosen.agent_changed, chosen.tool_changed, chosen.everyone_changed):
+            signal.connect(self._follow)
+
+    def page_shown(self) -> None:
+        """Another agent may have been chosen meanwhile."""
+        self._follow()
+
+    # whose rules are shown
+
+    @cached_property
+    def agent(self) -> "AgentRulesPane":
+        """What the chosen agent is granted, and what asks first; made when it is first looked at."""
+        from gatewright_gui.pages.access.tools.agent_rules_pane import AgentRulesPane
+
+        made = AgentRulesPane(self._context)
+        made.line_requested.connect(self._context.navigator.go_to_line)
+        made.header.set_note(tr("what it is granted, and what asks first"))
+        self._own_column.addWidget(made.header)
+        self._own_column.addWidget(made, 1)
+        return made
+
+    def _follow(self, _why: object = None) -> None:
+        """Show the rules of the chosen agent, or of everyone; while nobody looks only let go of what is gone."""
+        selection = self._context.selection
+        agent = self._context.document.policy.agents.get(selection.agent_id or "")
+        if selection.is_everyone:
+            agent = None
+        if agent is not None and not self.isVisible():
+            return
+        if agent is not None or "agent" in self.__dict__:
+            self.agent.show_agent(agent, selection.tool, selection.operation)
+        if agent is not None:
+            self.agent.header.set_title(label_text(agent.agent_id, _LONGEST_NAME, keep=""))
+            self._stack.setCurrentWidget(self.rules)
+        else:
+            self._choose_part(self.part.current)
+        self._own.setVisible(agent is not None)
+        self._parts.setVisible(agent is None)
+        self.rules.show_agent(agent.agent_id if agent is not None else None)
+
+    def main_view(self) -> QWidget:
+        """Return what the agent is granted; the rules, or the button that makes the first; the compositions."""
+        if self._own.isVisibleTo(self):
+            return self.agent.view
+        if self.part.current == "compositions":
+            return self.compositions.main_view()
+        return self.rules.view if self.rules.view.isVisibleTo(self) else self.rules.empty.action_button
+
+    def _show_agent(self, agent_id: str, rule: Address | None) -> None:
+        """Show what an agent is granted, and make a row of that the current one."""
+        from gatewright_gui.pages.access.tools.agent_rules import Column
+
+        self._context.selection.show_everyone(on=False)
+        self._context.selection.choose_agent(agent_id)
+        self._follow()
+        self.agent.view.show_row(self.agent.model.row_of(rule) if rule is not None else None, Column.VALUE)
+
+    def _ask_grant(self, agent_id: str, kind: CapabilityKind) -> None:
+        """Open the form of a grant."""
+        self._show_agent(agent_id, None)
+        self.agent.grant(kind)
+
+    # what everyone shares
 
     @cached_property
     def compositions(self) -> CompositionsPane:
         """Made when it is first looked at."""
         return CompositionsPane(self._context)
-
-    def main_view(self) -> QWidget:
-        """Return the rules, or the button that makes the first one; or the list of compositions."""
-        if self.part.current == "compositions":
-            return self.compositions.main_view()
-        return self.rules.view if self.rules.view.isVisibleTo(self) else self.rules.empty.action_button
 
     def _choose_part(self, key: object) -> None:
         pane = self.compositions if key == "compositions" else self.rules
@@ -56,6 +139,7 @@ class RulesPage(Page):
         self.rules.show_rule(index)
 
     def _show_composition(self, name: str) -> None:
+        self._context.selection.show_everyone(on=True)
         self.part.set_current("compositions")
         self.compositions.show_composition(name)
 

@@ -1,10 +1,13 @@
-"""The policy rules: the list above, below it the chosen one as a form, tried on recorded calls beside it."""
+"""The policy rules: the list above, below it the chosen one as a form, tried on recorded calls beside it.
+
+Of one agent those that touch it, and the others behind a chip.
+"""
 
 import asyncio
 import time
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QPushButton, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import (
@@ -27,6 +30,7 @@ from gatewright_gui.pages.access.rules.tried_table import (
     TriedModel,
     tried_words,
 )
+from gatewright_gui.pages.access.tools.filter_bar import TallyChip
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, stack_of, stretch
@@ -47,6 +51,11 @@ NO_RULES = (
     mark("No policy rules yet"),
     mark("A rule denies calls, or asks first, for several agents and tools at once, such as: amount over 100."),
 )
+NONE_OF_AGENT = (
+    "shield",
+    mark("No policy rule touches this agent"),
+    mark("A rule denies calls, or asks first, for several agents and tools at once, such as: amount over 100."),
+)
 TRIED_HEADING = mark("Tried on recorded calls")
 _CHECK_MS, _TRY_MS, _COUNT_MS = 80, 250, 20_000
 _ACROSS, _DOWN = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
@@ -60,6 +69,8 @@ class RulesPane(QWidget):
         super().__init__()
         self._context, self._document = context, context.document
         self._asked: tuple[str, ...] | None = ()
+        self._agent_id: str | None = None
+        """The agent whose rules are shown; None: all of them."""
         self.header = SectionHeader(tr("Policy rules"))
         self.add_button = named(
             QPushButton(tr("Add")), "policy.add", spoken=tr("Add policy rule"), tip=tr("Add a rule (Ins)")
@@ -69,7 +80,16 @@ class RulesPane(QWidget):
         self.down_button = named(IconButton("arrow-down", tr("Down (Alt+Down)")), "policy.down")
         self.remove_button = named(IconButton("trash", tr("Remove (Del)")), "policy.remove")
         self.observe_button = named(QPushButton(tr("Observe")), "policy.observe")
-        for control in (self.add_button, self.observe_button, self.up_button, self.down_button, self.remove_button):
+        tip = tr("Rules that are for other agents alone. Click: show these too")
+        self.others = TallyChip("policy.others", "neutral", tip)
+        for control in (
+            self.others,
+            self.add_button,
+            self.observe_button,
+            self.up_button,
+            self.down_button,
+            self.remove_button,
+        ):
             self.header.add_control(control)
         self.model = RuleListModel()
         self.view = RuleList(self.model)
@@ -110,6 +130,7 @@ class RulesPane(QWidget):
         self.down_button.clicked.connect(lambda: self.view.move_by(1))
         self.remove_button.clicked.connect(self._remove)
         self.observe_button.clicked.connect(self._observe)
+        self.others.toggled.connect(self._show_rows)
         self.view.selectionModel().selectionChanged.connect(self._chosen)
         self.view.move_requested.connect(self._move)
         self.view.remove_requested.connect(self._remove)
@@ -126,9 +147,51 @@ class RulesPane(QWidget):
 
     # what is shown
 
+    def show_agent(self, agent_id: str | None) -> None:
+        """Show the rules that touch an agent; None: all of them."""
+        if agent_id == self._agent_id:
+            return
+        self._agent_id = agent_id
+        self.others.setChecked(False)
+        self._show_rows()
+        if not self.is_drafting:
+            self._choose_first()
+        self._show()
+
     def show_rule(self, index: int) -> None:
-        """Choose a rule."""
+        """Choose a rule, one of other agents too."""
+        if self.view.isRowHidden(index):
+            self.others.setChecked(True)
         self.view.choose(index)
+
+    def _show_rows(self, _on: bool = False) -> None:
+        """Leave out what touches the agent in no way, unless that is wanted."""
+        rules, agent_id = self.model.rows, self._agent_id
+        others = [agent_id is not None and rule.agents is not None and agent_id not in rule.agents for rule in rules]
+        is_whole = self.others.isChecked() or not any(others)
+        for row, is_other in enumerate(others):
+            self.view.setRowHidden(row, is_other and not is_whole)
+        self.others.setVisible(any(others))
+        self.others.say(counted(sum(others), "rule for others", "rules for others"))
+        modes = QAbstractItemView.DragDropMode
+        self.view.setDragDropMode(modes.InternalMove if is_whole else modes.NoDragDrop)
+        for button in (self.up_button, self.down_button):
+            button.setVisible(is_whole)
+        self._show()
+
+    @property
+    def _shown_rows(self) -> list[int]:
+        return [row for row in range(self.model.count()) if not self.view.isRowHidden(row)]
+
+    def _choose_first(self) -> None:
+        """The first rule has its form at once where the whole room is for rules; an agent's own settings need some."""
+        self._choose(0 if self._agent_id is None else -1)
+
+    def _choose(self, row: int) -> None:
+        """Choose a rule that is shown, else none."""
+        self.view.choose(row if row in self._shown_rows else -1)
+        if not self.view.chosen:
+            self._below.setCurrentIndex(0)
 
     @property
     def index(self) -> int | None:
@@ -143,7 +206,8 @@ class RulesPane(QWidget):
         self.form.offer((), (), ())
         self.form.set_rule(PolicyRule("", Verdict.ASK), None)  # what is typed over a rule that is gone is no new one
         self._show_tried(None, "")
-        self.view.choose(0 if self.model.count() else -1)
+        self._show_rows()
+        self._choose_first()
         self._show()
 
     def _refresh(self, _changes: object = None) -> None:
@@ -151,10 +215,11 @@ class RulesPane(QWidget):
         before, rules = self.form.before, self._document.policy.rules
         is_draft, chosen = self.is_drafting, self.view.chosen
         self.model.set_rows(rules)
+        self._show_rows()
         row = -1 if before is None else self.model.find(before.identity)
         if before is not None and row < 0:
             is_draft = False
-            self.view.choose(min(chosen[0] if chosen else 0, self.model.count() - 1))
+            self._choose(min(chosen[0] if chosen else 0, self.model.count() - 1))
         elif row >= 0 and not self.view.chosen:
             self.view.choose(row)
         if not is_draft:
@@ -175,10 +240,15 @@ class RulesPane(QWidget):
         elif not self._count_down.isActive():
             self._count_down.start()
         count, is_new = self.model.count(), self._below.currentIndex() == 1 and self.form.before is None
-        self._stack.setCurrentIndex(0 if count or is_new else 1)
+        shown = len(self._shown_rows)
+        self._stack.setCurrentIndex(0 if shown or is_new else 1)
+        icon, title, text = NONE_OF_AGENT if count else NO_RULES
+        self.empty.set_state(icon, tr(title), tr(text), action=tr("Add a policy rule"))
+        # beside an agent's own settings what would only say that nothing is chosen has no room
+        self._below.setVisible(self._agent_id is None or self._below.currentIndex() == 1)
         note = tr(
             "{rules}; the strictest that matches holds, deny before ask; no match: {default}",
-            rules=counted(count, "rule", "rules"),
+            rules=counted(shown, "rule", "rules"),
             default=verdict_words(self._document.policy.default),
         )
         self.header.set_note(note)
@@ -214,7 +284,8 @@ class RulesPane(QWidget):
     def add(self, rule: object = None) -> None:
         """Begin a new rule, as `rule` where it is one; it is written when it is applied."""
         self.view.clearSelection()
-        begun = rule if isinstance(rule, PolicyRule) else PolicyRule("", Verdict.ASK)
+        whom = None if self._agent_id is None else (self._agent_id,)
+        begun = rule if isinstance(rule, PolicyRule) else PolicyRule("", Verdict.ASK, agents=whom)
         self._edit(begun, None)
         self._show()
         self._focus_form()
@@ -238,7 +309,7 @@ class RulesPane(QWidget):
         index = self.index
         if index is None:
             self._below.setCurrentIndex(0)
-            self.view.choose(0 if self.model.count() else -1)
+            self._choose_first()
             self._show()
         elif (rule := self.model.row_at(index)) is not None:
             self._edit(rule, rule)
@@ -246,7 +317,7 @@ class RulesPane(QWidget):
     def _move(self, to: int) -> None:
         rows = self.view.chosen
         others = [rule for row, rule in enumerate(self.model.rows) if row not in rows]
-        moved = self._chosen_rules
+        moved = self._chosen_rules if len(self._shown_rows) == self.model.count() else []
         if moved and verbs.move_rules(self._document, moved, others[to] if to < len(others) else None):
             self.view.choose(self.model.find(moved[0].identity))
             self.view.setFocus()
@@ -254,7 +325,7 @@ class RulesPane(QWidget):
     def _remove(self) -> None:
         rows = self.view.chosen
         if rows and verbs.remove_rules(self._document, self._chosen_rules):
-            self.view.choose(min(rows[0], self.model.count() - 1))
+            self._choose(min(rows[0], self.model.count() - 1))
             self._chosen()
 
     @property

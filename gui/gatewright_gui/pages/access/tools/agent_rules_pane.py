@@ -43,7 +43,7 @@ from gatewright_gui.qt.widget.delegate import embolden, put_icon
 from gatewright_gui.qt.widget.value_field import ValueField
 from gatewright_gui.session.verbs import agents, approvals, capabilities
 
-WIDTHS = {int(Column.WHAT): (112, 150), int(Column.ABOUT): (80, 170), int(Column.WHERE): (60, 90)}
+WIDTHS = {int(Column.WHAT): (112, 150), int(Column.ABOUT): (80, 420), int(Column.WHERE): (60, 90)}
 
 
 class AgentRulesView(RuleTable):

@@ -1,5 +1,5 @@
 """The inspector beside the tree, in one place: why the current row is as it is, what the model sees of it, its limits,
-a call to try, and what the agent is granted.
+and a call to try.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from gatewright.workspace.api import Address, CapabilityKind, ToolFacts, pick_tools
+from gatewright.workspace.api import Address, ToolFacts, pick_tools
 from gatewright_gui.pages.access.preview import PreviewPane
 from gatewright_gui.pages.access.tools.why import ShownRow
 from gatewright_gui.pages.access.tools.why_pane import WhyPane
@@ -25,7 +25,6 @@ from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.document import ChangeSet
 
 if TYPE_CHECKING:
-    from gatewright_gui.pages.access.tools.agent_rules_pane import AgentRulesPane
     from gatewright_gui.pages.access.tools.limits_pane import LimitsPane
     from gatewright_gui.pages.access.tools.try_pane import TryPane
 
@@ -35,10 +34,9 @@ TABS = (
     ("sees", mark("What the model sees"), mark("Schema, rules, tokens and differences, in every format")),
     ("limits", mark("Limits"), mark("Calls, pauses, rates and arguments of the row, edited in place")),
     ("try", mark("Try"), mark("A call of the row, decided and not run")),
-    ("agent", mark("Agent"), mark("What the agent is granted, and what asks first")),
 )
 _KEYS = tuple(key for key, _, _ in TABS)
-_LATE = frozenset({"limits", "try", "agent"})
+_LATE = frozenset({"limits", "try"})
 """Tabs that are made when they are first wanted, and worked out while somebody looks at them."""
 
 
@@ -83,7 +81,6 @@ class Inspector(QWidget):
     def _connect(self) -> None:
         context = self._context
         self.tabs.current_changed.connect(self._show_tab)
-        self.why.grant_requested.connect(self.ask_grant)
         self.why.part_requested.connect(self.show_part)
         context.document.closed.connect(self._let_go)
         context.document.opened.connect(self._all_stale)
@@ -127,15 +124,6 @@ class Inspector(QWidget):
             empty.deleteLater()
         return made
 
-    @cached_property
-    def agent(self) -> "AgentRulesPane":
-        """What the agent is granted; made when it is first wanted."""
-        from gatewright_gui.pages.access.tools.agent_rules_pane import AgentRulesPane
-
-        made = AgentRulesPane(self._context)
-        made.line_requested.connect(self._context.navigator.go_to_line)
-        return self._put_in("agent", made, made.header)
-
     # what is shown
 
     @property
@@ -144,17 +132,13 @@ class Inspector(QWidget):
         return self.tabs.current or "why"
 
     def show_part(self, key: str) -> None:
-        """Show a tab: `why`, `sees`, `limits`, `try` or `agent`."""
+        """Show a tab: `why`, `sees`, `limits` or `try`."""
         self.tabs.set_current(key)
 
     def show_rule(self, address: Address) -> None:
-        """Make a rule of the tab that is shown the current one, ready to be edited."""
+        """Make a rule of the limits, while they are shown, the current one, ready to be edited."""
         if self.part == "limits":
             self.limits.show_rule(address)
-        elif self.part == "agent":
-            from gatewright_gui.pages.access.tools.agent_rules import Column
-
-            self.agent.view.show_row(self.agent.model.row_of(address), Column.VALUE)
 
     def show_row(self, row: ShownRow) -> None:
         """Another row of the tree is current, or more is known of it."""
@@ -163,16 +147,13 @@ class Inspector(QWidget):
         self.why.show_row(row)
 
     def _show_name(self) -> None:
-        """The name of the row; of what is the agent's that of the agent."""
-        agent, is_of_row = self._row.agent, self.part != "agent"
-        name = self._row.name if is_of_row else agent.agent_id if agent is not None else ""
+        name = self._row.name
         self.name.setText(line_text(self.name.fontMetrics(), name, MOST_NAME, Qt.TextElideMode.ElideMiddle))
         self.name.setToolTip(tip_text(name))
-        self.ground.set_text(self._row.ground if is_of_row else "")
+        self.ground.set_text(self._row.ground)
 
     def _show_tab(self, key: str) -> None:
         self._refresh()
-        self._show_name()
         for tab, controls in self._controls.items():
             controls.setVisible(tab == key)
         self._bodies.setCurrentIndex(_KEYS.index(key))
@@ -209,7 +190,6 @@ class Inspector(QWidget):
         fill: dict[str, Callable[[], None]] = {
             "limits": lambda: self.limits.show_row(agent, self._facts(tool), operation),
             "try": lambda: self.trial.show_row(agent.agent_id if agent is not None else None, tool, operation),
-            "agent": lambda: self.agent.show_agent(agent, tool, operation),
         }
         fill[tab]()
 
@@ -219,11 +199,6 @@ class Inspector(QWidget):
         agent = document.policy.agents.get(self._context.selection.agent_id or "")
         of_name = [facts for facts in document.catalog if facts.name == tool]
         return pick_tools(of_name, agent.tools).get(tool) if agent is not None and tool is not None else None
-
-    def ask_grant(self, kind: CapabilityKind) -> None:
-        """Open the form of a grant."""
-        self.show_part("agent")
-        self.agent.grant(kind)
 
 
 def _follow_with_tab(place: QWidget, part: QWidget) -> None:

@@ -102,7 +102,6 @@ class ToolsPage(Page):
         self._show_middle()
         self.inspector.why.add_mend(self.tools.declaring.button)
         self.tools.row_shown.connect(self.inspector.show_row)
-        self.tools.grant_requested.connect(self.inspector.ask_grant)
         self.tools.tell_row()
         self.preview.tool_requested.connect(self.tools.choose_tool)
         self.preview.tokens_counted.connect(self.tools.show_tokens)

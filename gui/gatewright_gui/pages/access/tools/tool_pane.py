@@ -58,9 +58,6 @@ class ToolPane(QWidget):
     row_shown = Signal(object)
     """ShownRow: another row is the current one, or more is known of it."""
 
-    grant_requested = Signal(object)
-    """CapabilityKind: a row lacks it, and somebody has to say how far it is to reach."""
-
     def __init__(self, context: PageContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._context = context
@@ -471,7 +468,7 @@ class ToolPane(QWidget):
             self._context.navigator.go_to_policy_rule(int(reason.address[2]))
 
     def _grant(self, tool: ToolRight, operation: OperationRight | None) -> None:
-        """Grant what a row lacks: at once where its reach is known, else by the form of the inspector."""
+        """Grant what a row lacks: at once where its reach is known, else by the form of the tab Rules."""
         from gatewright_gui.session.verbs import capabilities
 
         rows = (operation,) if operation is not None else tool.operations
@@ -480,7 +477,7 @@ class ToolPane(QWidget):
         if kind is not None and scope is not None:
             capabilities.grant(self._document, self._agent_id, kind, scope)
         elif kind is not None:
-            self.grant_requested.emit(kind)
+            self._context.navigator.ask_for_grant(self._agent_id, kind)
 
     def turn_shown(self, *, on: bool) -> None:
         """All that the filter shows on or off."""

@@ -223,8 +223,6 @@ class _Bar(QWidget):
 class WhyPane(QWidget):
     """A click or Enter on a step goes to its place."""
 
-    grant_requested = Signal(object)
-    """CapabilityKind: its scope is to be said by the operator."""
     part_requested = Signal(object)
     """Key of another tab: str."""
 
@@ -347,7 +345,7 @@ class WhyPane(QWidget):
             return
         scope = capabilities.ready_scope(self._context.document, kind)
         if scope is None:
-            self.grant_requested.emit(kind)
+            self._context.navigator.ask_for_grant(agent.agent_id, kind)
         else:
             capabilities.grant(self._context.document, agent.agent_id, kind, scope)
 
