@@ -30,7 +30,6 @@ from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document, Step
 from gatewright_gui.session.impact import CallImpact, Impact, ModelImpact
-from gatewright_gui.session.selfcheck import CheckCount
 
 WORK = "impact"
 HEIGHT = 40
@@ -139,7 +138,6 @@ class ImpactStrip(QWidget):
         self._model: ModelImpact | None = None
         self._calls: CallImpact | None = None
         self._fault = ""
-        self._checked = ""
         space = current_look().tokens.space_2
         self.words = StripText("impact.words")
         self.words.clicked.connect(self.details_requested)
@@ -168,13 +166,6 @@ class ImpactStrip(QWidget):
         """Tell whether numbers are still to come."""
         return self._step is not None and not self._fault and None in {self._impact, self._model, self._calls}
 
-    def set_checked(self, found: CheckCount | None) -> None:
-        """Say before the first edit how many views of the policy agree."""
-        agreed = 0 if found is None else found.checked - len(found.differences)
-        self._checked = "" if found is None else _checked_words(agreed, found.checked)
-        if self._step is None:
-            self._show()
-
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         """A dark ground once something was edited."""
         del event
@@ -191,7 +182,7 @@ class ImpactStrip(QWidget):
         """Nothing is edited yet."""
         self._tasks.cancel(WORK)
         self._step = self._impact = self._model = self._calls = None
-        self._checked = self._fault = ""
+        self._fault = ""
         self._show()
 
     def _follow(self, _changes: object) -> None:
@@ -239,7 +230,8 @@ class ImpactStrip(QWidget):
         self.words.setFocusPolicy(Qt.FocusPolicy.StrongFocus if is_edited else Qt.FocusPolicy.NoFocus)
         self.undo_button.is_quiet = False
         self.undo_button.setVisible(is_edited)
-        pieces = self._pieces() if is_edited else [(_QUIET, self._checked)]
+        waits = tr("What an edit changes for the agents shows here.") if self._document.is_open else ""
+        pieces = self._pieces() if is_edited else [(_QUIET, waits)]
         spoken = "".join(text for _, text in pieces)
         self.words.set_pieces(pieces, tr("Last edit: {words}", words=spoken) if is_edited else spoken)
         if step is not None:
@@ -271,15 +263,6 @@ class ImpactStrip(QWidget):
         name = step.edit.name.replace("`", "")
         words = {-1: tr("undone: {edit}", edit=name), 1: tr("redone: {edit}", edit=name)}.get(step.way, name)
         return words[:1].upper() + words[1:]
-
-
-def _checked_words(agreed: int, checked: int) -> str:
-    if not checked:
-        return ""
-    text = tr("Checked: what is ticked, shown and callable agree ({agreed:,} of {checked:,})")
-    if agreed < checked:
-        text = tr("Checked: what is ticked, shown and callable do not agree ({agreed:,} of {checked:,} do)")
-    return text.format(agreed=agreed, checked=checked)
 
 
 def _ignore(_progress: object) -> None:

@@ -244,7 +244,6 @@ class MainWindow(QMainWindow):
         self.toast.action_requested.connect(self.undo)
 
     def _connect_impact(self) -> None:
-        self.upkeep.selfcheck_changed.connect(self.impact.set_checked)
         self.impact.undo_requested.connect(self.undo)
         self.impact.redo_requested.connect(self.redo)
         self.impact.details_requested.connect(self.show_last_edit)
@@ -597,7 +596,7 @@ class MainWindow(QMainWindow):
     def _step(self, word: str, icon: str, what: str, step: Callable[[], None]) -> None:
         before = self.document.undo_stack.index()
         step()
-        if self.document.undo_stack.index() != before:
+        if self.document.undo_stack.index() != before and self.impact.isHidden():
             self.toast.show_note(f"{word}: {what}", icon=icon)
 
     # what happened

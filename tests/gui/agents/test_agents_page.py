@@ -229,7 +229,7 @@ async def test_keys_work_on_many_rows_as_one_edit(window: MainWindow) -> None:
     assert window.toast.text == "turned off 4 operations of operator"
     window.toast.action_button.click()
     assert counts(window) == (before, every)
-    assert window.toast.text.startswith("undone: ")
+    assert window.impact.text.startswith("Undone: ")
 
 
 async def test_letters_go_to_a_row_by_its_name_and_change_no_right(window: MainWindow) -> None:

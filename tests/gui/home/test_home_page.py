@@ -141,7 +141,9 @@ def test_sentence_of_nobody_of_readers_and_of_those_who_ask_no_gate(tmp_path: Pa
         reaches = all_reaches(workspace)
     assert headline({}, ()) == ""
     assert headline(reaches, ()) == "No agent can change anything here."
-    assert headline(reaches, ("Claude Code", "Codex")).startswith("Claude Code, Codex: not gated, can do all that you")
+    assert headline(reaches, ("Claude Code", "Codex")).startswith(
+        "Claude Code and Codex ask no gate: they can do all that you"
+    )
 
 
 async def test_rows_lead_to_where_they_are_changed(page: HomePage) -> None:

@@ -15,12 +15,22 @@ async def test_undo_and_redo_say_what_they_did(window: MainWindow) -> None:
     click(window, "file", "delete")
     window.show_page("text")
     QTest.keyClick(window, Qt.Key.Key_Z, CONTROL)
-    assert window.toast.isVisible()
-    assert window.toast.text == "undone: turn off delete of file for operator"
+    assert window.impact.text.startswith("Undone: turn off delete of file for operator")
 
     QTest.keyClick(window, Qt.Key.Key_Z, CONTROL | SHIFT)
 
-    assert window.toast.text == "redone: turn off delete of file for operator"
+    assert window.impact.text.startswith("Redone: turn off delete of file for operator")
+    assert not window.toast.isVisible(), "it would say the same"
+    await settled(window)
+
+
+async def test_note_says_it_where_the_window_is_too_low_for_the_line(window: MainWindow) -> None:
+    window.resize(1000, 540)
+    window.selection.choose_agent("operator")
+    click(window, "file", "delete")
+    QTest.keyClick(window, Qt.Key.Key_Z, CONTROL)
+    assert window.toast.isVisible()
+    assert window.toast.text == "undone: turn off delete of file for operator"
     await settled(window)
 
 

@@ -177,7 +177,7 @@ async def test_review_tells_levels_deleted_agents_and_the_recorded_calls_that_wo
 async def test_line_tells_what_an_edit_changes_and_takes_it_back(window: MainWindow) -> None:
     strip = window.impact
     place = strip.geometry()
-    assert strip.text.startswith("Checked: what is ticked, shown and callable agree (")
+    assert strip.text == "What an edit changes for the agents shows here."
     tick(window, "archivist", "file", "delete", on=True)
     assert strip.text.startswith("Turn on delete of file for archivist")
     assert strip.text.endswith("counting...")

@@ -1,7 +1,7 @@
 """Calls for the operator: one call to answer, and links to gates, tools to accept, problems, unsaved changes."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
@@ -76,6 +76,7 @@ class Notices(QWidget):
         self._coding_agents: tuple[HostStatus, ...] = ()
         go = context.navigator
         self._lines = FlowLayout(self, spacing=8)
+        self._lines.setContentsMargins(0, 0, 0, 0)
         self.unsafe = self._line("unsafe", "shield-x", "deny", lambda: go.go_to_page("servers"))
         self.ungated = self._line("ungated", "shield-alert", "ask", lambda: go.go_to_page("servers"))
         self.held = self._line("held", "plug", "ask", lambda: go.go_to_page("servers"))
@@ -111,7 +112,7 @@ class Notices(QWidget):
         unsafe = [one.title for one in self._coding_agents if one.file is not None and one.level is HostLevel.RED]
         for line, count, words in (
             (self.unsafe, len(unsafe), tr("The gate before {agents} does not hold", agents=", ".join(unsafe))),
-            (self.ungated, len(ungated), tr("Put a gate before {agents}", agents=", ".join(ungated))),
+            (self.ungated, len(ungated), ungated_words(ungated)),
             (self.held, held, tr("{tools} to accept", tools=counted(held, "tool", "tools"))),
             (self.errors, errors, counted(errors, "error", "errors")),
             (self.warnings, warnings, counted(warnings, "warning", "warnings")),
@@ -120,3 +121,10 @@ class Notices(QWidget):
             line.setText(words)
             line.setVisible(bool(count))
         self.setVisible(any(line.isVisibleTo(self) for line in self.findChildren(QPushButton)))
+
+
+def ungated_words(names: Sequence[str]) -> str:
+    """`Put a gate before Claude Code`; of several, which the sentence above names, their number."""
+    if len(names) < 2:
+        return tr("Put a gate before {agent}", agent="".join(names))
+    return tr("Put a gate before these {count}", count=len(names))

@@ -75,7 +75,7 @@ class HomePage(Page):
             "users",
             tr("No agents yet"),
             tr("An agent is one program with rights of its own. Add the first, then tick what it may do."),
-            action=tr("Go to Agents"),
+            action=tr("Go to Access"),
         )
         self._lay_out()
         self._connect()
@@ -93,13 +93,17 @@ class HomePage(Page):
         unknown.set_unknown()
         unread.set_unknown()
         self._risk_stack = stack_of(self.risk_view, _said(safe, "home.safe"), unknown)
-        no_call = tr("No call is recorded yet. What agents use of their rights shows here.")
+        no_call = tr("No call is recorded yet. Later this shows which rights agents do not need.")
         review = holding(row_of(self.review_button, stretch(), margins=(3, 1, 3, 2)))
         used = holding(column_of(stretch(self.unused_view), review))
         self._unused_stack = stack_of(used, _said(no_call, "home.no_call"), unread)
-        risks = _card(SectionHeader(tr("What could hurt most"), tr("on without asking")), stretch(self._risk_stack))
+        risks = _card(
+            SectionHeader(tr("What could hurt most"), tr("without asking, the worst first")), stretch(self._risk_stack)
+        )
         upper = row_of(stretch(risks, 36), stretch(_card(stretch(self.reach)), 64), space=3)
-        calls = _card(self.calls_header, stretch(self.timeline))
+        quiet = _said(tr("No call today. Calls of agents show here by the hour."), "home.quiet")
+        self._calls_stack = stack_of(quiet, self.timeline)
+        calls = _card(self.calls_header, stretch(self._calls_stack))
         lower = row_of(stretch(calls, 60), stretch(_card(self.unused_header, stretch(self._unused_stack)), 40), space=3)
         top = column_of(self.headline, self.notices, self.band, space=2)
         whole = holding(column_of(top, stretch(upper, 62), stretch(lower, 38), space=3, margins=3))
@@ -216,7 +220,8 @@ class HomePage(Page):
         is_used = recent.used != self._recent.used
         self._recent = recent
         verdicts = recent.verdicts
-        told = [f"{sum(verdicts.values()):,}"]
+        every = sum(verdicts.values())
+        told = [f"{every:,}"] if every else []
         told += [
             words
             for words, count in (
@@ -227,6 +232,7 @@ class HomePage(Page):
         ]
         self.calls_header.set_note(" \u00b7 ".join(told))
         self.timeline.set_timeline(recent.today)
+        self._calls_stack.setCurrentIndex(1 if every else 0)
         if recent.since_s is None:
             self._unused_stack.setCurrentIndex(1)
             self.unused_header.set_note("")
@@ -308,4 +314,4 @@ def _card(*parts: Part) -> QFrame:
 
 def _said(words: str, name: str) -> QWidget:
     """A sentence in the place of rows."""
-    return holding(column_of(named(Label(words, wraps=True), name, kind="muted"), stretch(), margins=(3, 1)))
+    return holding(column_of(named(Label(words, wraps=True), name, kind="muted"), stretch(), margins=(2, 1)))

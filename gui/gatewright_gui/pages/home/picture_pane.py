@@ -17,7 +17,7 @@ from gatewright_gui.session.effects import Reaches, Used
 from gatewright_gui.settings import Preferences
 
 MODE_KEY = "home.reach"
-LEGEND = mark("solid: without asking, dots: ask first; click a box or a band to see it alone")
+LEGEND = mark("Solid: without asking. Dotted: asks first. Click one to see it alone.")
 NOTHING = (
     "shield",
     mark("Nothing is on yet"),
@@ -101,7 +101,7 @@ class PicturePane(QWidget):
     def show_reaches(self, reaches: Reaches, used: Used) -> None:
         """Show what agents can do, and rank them by the rights that calls have used."""
         self._reaches, self._used = reaches, used
-        self.nothing.set_state(*map(tr, NOTHING), action=tr("Go to Agents"))
+        self.nothing.set_state(*map(tr, NOTHING), action=tr("Go to Access"))
         rank = _RANKS.get(str(self.mode.current))
         self.canvas.show_picture(picture_of(reaches, rank(reaches, used) if rank else ()))
         self._choose(self.canvas.chosen)

@@ -18,7 +18,7 @@ _NAMED = 20
 """Agents that a tooltip names."""
 _DOES = {
     Effect.READ: mark("reads"),
-    Effect.CHANGE: mark("privileged"),
+    Effect.CHANGE: mark("makes changes that count as dangerous"),
     Effect.DELETE: mark("deletes"),
     Effect.SEND: mark("sends out"),
     Effect.RUN: mark("runs commands"),
@@ -30,7 +30,7 @@ def does_words(risk: Risk) -> str:
     places = [one for one in risk.danger.places if one != "*"]
     does = tr(_DOES[risk.danger.effect])
     if not places:
-        return does
+        return tr("deletes data") if risk.danger.effect is Effect.DELETE else does
     told = ", ".join(places[:MOST_PLACES]) + ("\u2026" if len(places) > MOST_PLACES else "")
     if risk.danger.effect is Effect.SEND:
         return tr("{does} to {hosts}", does=does, hosts=told)
@@ -49,9 +49,9 @@ class RiskModel(RowModel[Risk]):
         return row.danger.called
 
     def second_line(self, row: Risk) -> str:
-        """The line below: its effect, and its agents."""
+        """The line below: its agents, and what they can do by it."""
         agents = ", ".join(row.agents) if len(row.agents) < 3 else counted(len(row.agents), "agent", "agents")
-        return f"{does_words(row)} \u00b7 {agents}"
+        return f"{agents} \u00b7 {does_words(row)}"
 
     def tip(self, row: Risk, _column: int) -> str:
         """All of it in words."""

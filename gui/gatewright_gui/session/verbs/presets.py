@@ -116,7 +116,4 @@ def planned(workspace: Workspace, plan: Plan) -> Planned:
 
 def make(document: "Document", edit: Edit) -> bool:
     """Make the edit that was shown; one that came between makes it void, and that is said."""
-    done = document.push(lambda _policy, _tools: edit)
-    if done:
-        document.say("info", tr("done: {edit}", edit=edit.name), can_undo=True)
-    return done
+    return document.push(lambda _policy, _tools: edit)

@@ -243,8 +243,7 @@ def edit_cells(document: "Document", deriver: "Deriver", tasks: "TaskOwner", cel
     if CELLS_TASK in tasks.names:
         document.say("warning", tr("the cells before are still being worked out; try again in a moment"))
     elif sum(map(len, cells.values())) <= CELLS_AT_ONCE:
-        if document.push(lambda policy, catalog: _cells_edit(policy, catalog, cells, wanted)):
-            _tell_cells(document, cells, wanted)
+        document.push(lambda policy, catalog: _cells_edit(policy, catalog, cells, wanted))
     else:
         tasks.start(_edit_beside(document, deriver, cells, wanted), CELLS_TASK)
 
@@ -258,13 +257,8 @@ async def _edit_beside(document: "Document", deriver: "Deriver", cells: Cells, w
     if edit is None:
         name = cells_name(cells, wanted)
         document.say("warning", tr("nothing was changed: the policy was edited meanwhile ({edit})", edit=name))
-    elif document.push(lambda _policy, _catalog: edit):
-        _tell_cells(document, cells, wanted)
-
-
-def _tell_cells(document: "Document", cells: Cells, wanted: Wish | Tick) -> None:
-    if sum(len(target.operations) for targets in cells.values() for target in targets) > 1:
-        document.say("info", tr("done: {edit}", edit=cells_name(cells, wanted)), can_undo=True)
+    else:
+        document.push(lambda _policy, _catalog: edit)
 
 
 def planned_cells(workspace: Workspace, cells: Cells, wanted: Wish | Tick) -> Edit:
