@@ -13,6 +13,7 @@ from gatewright.policy.right import Layer
 from gatewright.policy.rights import Preset
 from gatewright.policy.rule import ArgumentConstraints, MaxCalls, RateLimit
 from gatewright.policy.ruleedit import RulePosition
+from gatewright_gui.pages.access.rules import RulesPage
 from gatewright_gui.pages.access.tools.constraint_dialog import ConstraintDialog
 from gatewright_gui.pages.access.tools.limit_list import Column
 from gatewright_gui.pages.access.tools.limits import value_of
@@ -167,24 +168,29 @@ async def test_a_value_that_is_looked_at_and_left_stays_as_it_is(odd: MainWindow
 
 @pytest.mark.parametrize("part", ["limits", "agent"])
 async def test_a_click_elsewhere_while_a_value_is_edited_leaves_the_keys_there(odd: MainWindow, part: str) -> None:
-    tools, inspector = agents_page(odd).tools, agents_page(odd).inspector
-    inspector.show_part(part)
-    pane = inspector.limits if part == "limits" else inspector.agent
+    tools, rules = agents_page(odd), odd.shelf.page("rules")
+    assert isinstance(rules, RulesPage)
+    odd.show_page("tools" if part == "limits" else "rules")
+    tools.inspector.show_part("limits")
+    pane = tools.inspector.limits if part == "limits" else rules.agent
+    elsewhere = tools.tools.search if part == "limits" else rules.rules.view
     await settled(odd)
     pane.view.setFocus()
-    row = 2 if part == "limits" else inspector.agent.model.find_row("read_only")
+    row = 2 if part == "limits" else rules.agent.model.find_row("read_only")
     assert row is not None
     pane.view.setCurrentIndex(pane.model.index(row, 1))
     pane.edit_current()
     assert pane.view.state() == QAbstractItemView.State.EditingState
 
-    QTest.mouseClick(tools.search, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(
+        elsewhere.viewport() if isinstance(elsewhere, QAbstractItemView) else elsewhere, Qt.MouseButton.LeftButton
+    )
     await until(lambda: pane.view.state() != QAbstractItemView.State.EditingState)
     later: list[bool] = []
     QTimer.singleShot(0, lambda: later.append(True))  # behind what the pane does once the field is gone
     await until(lambda: bool(later))
 
-    assert odd.focusWidget() is tools.search
+    assert odd.focusWidget() is elsewhere
     assert not odd.document.is_dirty
 
 

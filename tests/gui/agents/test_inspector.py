@@ -410,7 +410,7 @@ async def test_approvals_keys_are_judged_by_keys_added_and_removed(shown: Shown)
 
 async def test_sub_agents_are_named_in_place_with_their_rights_and_taken_away_by_keys(shown: Shown) -> None:
     await choose(shown, "agent")
-    pane, undo = shown.pane.agent, shown.window.document.undo_stack
+    pane, undo = shown.agent, shown.window.document.undo_stack
     pane.menu.aboutToShow.emit()
     next(one for one in pane.menu.actions() if one.objectName() == "agents.rules.add_sub_agent").trigger()
     await until(lambda: shown.editor().objectName() == "agents.rules.sub_agent")

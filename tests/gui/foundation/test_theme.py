@@ -114,6 +114,7 @@ def test_a_window_is_painted_in_the_colours_of_the_theme_that_is_on(
     window.menuBar().addMenu("Policy")
     window.setCentralWidget(CodeView("Text"))
     window.resize(1280, 800)
+    theme.dress(window)
     for name in ("light", "dark"):
         theme.apply(qapp, "dark" if name == "dark" else "light")
         drawn = window.grab().toImage()

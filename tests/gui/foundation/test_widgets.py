@@ -307,7 +307,7 @@ def test_code_cannot_be_edited(qtbot: QtBot) -> None:
     assert view.editor.toPlainText() == "a = 1"
 
 
-def test_tree_rows_have_the_height_of_the_house(qtbot: QtBot) -> None:
+def test_tree_rows_have_the_height_of_the_house(theme: Theme, qtbot: QtBot) -> None:
     from PySide6.QtGui import QStandardItem, QStandardItemModel
 
     tree = TreeView("Tools")
@@ -315,7 +315,7 @@ def test_tree_rows_have_the_height_of_the_house(qtbot: QtBot) -> None:
     model.appendRow(QStandardItem("file"))
     tree.setModel(model)
     tree.setCurrentIndex(model.index(0, 0))
-    shown(qtbot, tree)
+    theme.dress(shown(qtbot, tree))
     assert tree.visualRect(model.index(0, 0)).height() == 26
 
 
