@@ -27,9 +27,9 @@ _TALL = 60
 _STEPS_S = (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600)
 _LONGEST_STEP_S = 2_592_000
 _LEGEND: tuple[tuple[VerdictName, str], ...] = (
-    ("deny", mark("deny")),
-    ("ask", mark("ask first")),
-    ("allow", mark("allow")),
+    ("deny", mark("denied")),
+    ("ask", mark("asked")),
+    ("allow", mark("allowed")),
 )
 
 
@@ -99,7 +99,9 @@ class TimelineBar(QFrame):
         begin, end = (datetime.fromtimestamp(at).astimezone() for at in (begin_s, begin_s + self._timeline.stretch_s))
         form = _form(self._timeline)
         counts = self._counts.get(stretch, {})
-        told = ", ".join(f"{counts[name]:,} {tr(name)}" for name in VERDICTS if counts.get(name)) or tr("no calls")
+        told = ", ".join(
+            f"{counts[name]:,} {tr(words)}" for name, words in reversed(_LEGEND) if counts.get(name)
+        ) or tr("no calls")
         return tr("{begin} to {end}: {calls}", begin=begin.strftime(form), end=end.strftime(form), calls=told)
 
     @property

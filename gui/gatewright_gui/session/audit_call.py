@@ -60,7 +60,7 @@ EVENTS: Mapping[str, str] = {
     RowKind.STOP_LIFTED: mark("Agents go on"),
 }
 _NO_END, _WAITS = mark("no end"), mark("waits")
-_VERDICTS = {"allow": mark("allow"), "ask": mark("ask"), "deny": mark("deny")}
+_OUTCOMES = {"allow": mark("allowed"), "ask": mark("asked"), "deny": mark("denied")}
 _STAGE_NAMES = tuple(stage.name for stage in STAGES)
 _LONGEST = 80
 _PART = re.compile(r"[^.\[\]]+|\[(\d+)\]")
@@ -69,9 +69,9 @@ _PART = re.compile(r"[^.\[\]]+|\[(\d+)\]")
 def outcomes() -> tuple[str, ...]:
     """Everything that `outcome_words` says of a call that it knows."""
     ends = (*ENDS.values(), _NO_END)
-    asked = (", ".join((tr("ask"), tr(words))) for words in (*ends, _WAITS))
-    allowed = (", ".join((tr("allow"), tr(words))) for words in ends)
-    return (tr("ask, unanswered"), tr("begun"), tr("deny"), *allowed, *asked)
+    asked = (", ".join((tr("asked"), tr(words))) for words in (*ends, _WAITS))
+    allowed = (", ".join((tr("allowed"), tr(words))) for words in ends)
+    return (tr("asked, unanswered"), tr("begun"), tr("denied"), *allowed, *asked)
 
 
 def outcome_words(call: LoggedCall) -> str:
@@ -80,15 +80,20 @@ def outcome_words(call: LoggedCall) -> str:
         return ""
     match call.verdict, call.ended:
         case "allow", RowKind.TOOL_COMPLETED:
-            return tr("allow")
+            return tr("allowed")
         case "allow", ended:
-            return ", ".join((tr("allow"), tr(ENDS.get(ended, _NO_END))))
+            return ", ".join((tr("allowed"), tr(ENDS.get(ended, _NO_END))))
         case "ask", RowKind.TOOL_DENIED:
-            return tr("ask, unanswered")
+            return tr("asked, unanswered")
         case "ask", ended:
-            return ", ".join((tr("ask"), tr(ENDS.get(ended, _WAITS))))
+            return ", ".join((tr("asked"), tr(ENDS.get(ended, _WAITS))))
         case verdict, _:
-            return tr(_VERDICTS.get(verdict, verdict)) or tr("begun")
+            return decided_words(verdict) or tr("begun")
+
+
+def decided_words(verdict: str) -> str:
+    """The verdict of a call: allowed, asked, denied."""
+    return tr(_OUTCOMES.get(verdict, verdict))
 
 
 @frozen
@@ -172,12 +177,12 @@ def _facts(call: LoggedCall, told: Mapping[str, Mapping[str, Any]]) -> Sequence[
     checked = told.get(RowKind.CAPABILITY_CHECK)
     stage = str(decided.get("stage") or "")
     found: list[tuple[str, str]] = []
-    if stage:
+    if stage and call.verdict != "allow":
         words = f"{stage} ({decided['code']})" if decided.get("code") else stage
         if stage in _STAGE_NAMES:
             number, count = _STAGE_NAMES.index(stage) + 1, len(_STAGE_NAMES)
-            words = tr("{words}, stage {number} of {count}", words=words, number=number, count=count)
-        found.append((tr("Stage"), words))
+            words = tr("{words}, step {number} of {count}", words=words, number=number, count=count)
+        found.append((tr("Decided at"), words))
     if checked is not None:
         kinds = ", ".join(map(str, checked.get("kinds") or ()))
         said = tr("granted") if checked.get("allowed") else tr("not granted")
@@ -240,8 +245,6 @@ def _result_words(call: LoggedCall, ended: Mapping[str, Any]) -> str:
         words.append(tr("in {time}", time=f"{call.elapsed_ms:,.1f} ms"))
     if isinstance(ended.get("bytes"), int):
         words.append(counted(ended["bytes"], "byte", "bytes"))
-    if ended.get("hash"):
-        words.append(tr("hash {hash}", hash=f"{str(ended['hash'])[:12]}…"))
     return ", ".join(words)
 
 

@@ -80,6 +80,6 @@ def test_call_that_went_on_is_read_again(qtbot: QtBot) -> None:
     asking.model.set_found(found_of(range(1, 3), changed=2))
     asking.look(0)
 
-    assert before == "allow, no end"
-    assert asking.model.index(0, VERDICT).data() == "allow"
+    assert before == "allowed, no end"
+    assert asking.model.index(0, VERDICT).data() == "allowed"
     assert asking.asked[-1] == (2, 1)

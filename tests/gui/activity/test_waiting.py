@@ -458,11 +458,11 @@ async def test_calls_that_asked_are_listed_with_answer_and_outcome(deployed: Dep
     QTest.mouseClick(page.filters.chips.button("asked"), Qt.MouseButton.LeftButton)
     model = page.model
     await until(lambda: model.rowCount() == 2 and model.row_at(1) is not None)
-    await until(lambda: model.index(0, VERDICT).data() == "allow")
+    await until(lambda: model.index(0, VERDICT).data() == "allowed")
     rows = [[model.index(row, column).data() for column in (AGENT, VERDICT, REASON)] for row in range(2)]
     assert rows == [
-        ["operator", "allow", "allowed once by the operator in the app, scope record"],
-        ["operator", "deny", "the operator in the app did not approve the call"],
+        ["operator", "allowed", "allowed once by the operator in the app, scope record"],
+        ["operator", "denied", "the operator in the app did not approve the call"],
     ]
     assert deployed.seen("activity.back") is None
 
@@ -481,7 +481,7 @@ async def test_answer_that_the_policy_overtook_is_listed_with_what_the_gate_made
     assert (await call).status == "denied"
     page.filters.chips.set_current("asked")
     await until(lambda: page.model.rowCount() == 1 and page.model.row_at(0) is not None)
-    await until(lambda: page.model.index(0, VERDICT).data() == "deny")
+    await until(lambda: page.model.index(0, VERDICT).data() == "denied")
     page.view.setCurrentIndex(page.model.index(0, 0))
     await until(lambda: page.detail.detail is not None)
     assert page.detail.detail is not None

@@ -172,6 +172,9 @@ async def test_calls_and_session_are_chosen_without_anything_moving(page: TrialP
 
 
 async def test_reasons_keep_most_of_the_room_where_there_is_little(page: TrialPage) -> None:
+    call(page, **READ)
+    page.decide()
+    await settled(page, 1)
     pane = page.outcome.stage_pane
     pane.resize(470, 300)
     view = pane.view

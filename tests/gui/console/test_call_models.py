@@ -44,7 +44,7 @@ def test_stage_that_lets_a_question_pass_is_shown_as_the_one_that_waits(qapp: ob
     model.hold(held=False)
     assert model.state_at(at) == "allow"
     model.finish([row(name) for name in DECIDING_NAMES], to_the_end=False, asks=True)
-    assert model.index(at, stages.VERDICT).data() == "ask"
+    assert model.index(at, stages.VERDICT).data() == "asks"
 
 
 def test_second_round_after_an_approval_opens_the_stages_again(qapp: object) -> None:

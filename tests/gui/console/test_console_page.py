@@ -344,13 +344,13 @@ async def test_waiting_call_shows_that_the_approval_waits(page: TrialPage) -> No
     model = page.outcome.model
     page.decide()
     assert (await settled(page, 1)).verdict is Verdict.ASK
-    assert model.index(row, stages.VERDICT).data() == "ask"
+    assert model.index(row, stages.VERDICT).data() == "asks"
     page.run()
     await until(lambda: page.outcome.approval.question is not None)
-    assert model.index(row, stages.VERDICT).data() == "ask"
+    assert model.index(row, stages.VERDICT).data() == "asks"
     page.outcome.approval.approve_button.click()
     await settled(page, 2)
-    assert model.index(row, stages.VERDICT).data() == "allow"
+    assert model.index(row, stages.VERDICT).data() == "passed"
 
 
 async def test_question_says_that_the_policy_was_edited_under_it(demo: Opened, page: TrialPage) -> None:

@@ -273,7 +273,7 @@ async def test_call_made_again_under_another_policy_tells_both_verdicts(demo: Op
     assert (record.earlier.number, record.earlier.verdict, record.verdict) == (1, Verdict.ALLOW, Verdict.DENY)
     then = page.outcome.verdict._then  # pyright: ignore[reportPrivateUsage]
     assert then.isVisible()
-    assert then.text == "then allow, now deny"
+    assert then.text == "then allowed, now denied"
 
 
 async def test_history_is_searched_and_filtered(page: TrialPage) -> None:
@@ -286,7 +286,7 @@ async def test_history_is_searched_and_filtered(page: TrialPage) -> None:
     QTest.keyClick(history.bar.search, Qt.Key.Key_Escape)
     assert history.model.rowCount() == 3
     history.bar.menu.aboutToShow.emit()
-    deny = next(action for action in history.bar.menu.actions() if action.text() == "deny")
+    deny = next(action for action in history.bar.menu.actions() if action.text() == "denied")
     deny.trigger()
     assert history.bar.filter == HistoryFilter(verdicts=frozenset({"deny"}))
     assert history.model.rowCount() == 1
@@ -344,7 +344,7 @@ async def test_equal_calls_compare_as_equal(page: TrialPage) -> None:
     assert not [pair.name for pair in (*told.facts, *told.stages) if pair.differs]
     model = PairModel(("", "1", "2"), told.facts)
     tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
-    assert model.index(0, comparison.FIRST).data() == "allow"
+    assert model.index(0, comparison.FIRST).data() == "allowed"
     assert tester.model() is model
 
 
@@ -382,3 +382,20 @@ async def test_key_alone_never_makes_a_run_live_again(demo: Opened, page: TrialP
     assert not page.console.is_busy
     QTest.mouseClick(page.history.again_button, Qt.MouseButton.LeftButton)
     assert (await settled(page, 2)).is_live
+
+
+async def test_until_the_first_call_the_page_says_what_it_is_for_and_fills_in_an_example(page: TrialPage) -> None:
+    blank = page.outcome.blank
+    assert blank.isVisible()
+    assert not page.outcome.verdict.isVisible()
+    assert not page.outcome.stages.isVisible()
+    assert "your files stay as they are" in blank.accessibleDescription()
+
+    QTest.mouseClick(blank.action_button, Qt.MouseButton.LeftButton)
+    await until(lambda: bool(page.request.form.values_as_far().get("path")))
+    page.run()
+    record = await settled(page, 1)
+
+    assert record.verdict is Verdict.ALLOW
+    assert not blank.isVisible()
+    assert page.outcome.stages.isVisible()

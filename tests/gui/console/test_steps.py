@@ -105,7 +105,7 @@ async def test_each_step_shows_its_own_stages_arguments_and_result_and_what_was_
 
     assert record.status == "allowed"
     assert steps.isVisible()
-    assert told(page, VERDICT) == ["allow", "skipped", "allow"]
+    assert told(page, VERDICT) == ["allowed", "skipped", "allowed"]
     assert told(page, REASON)[1] == "its condition does not hold"
     assert page.outcome.result.record is record
 
@@ -137,12 +137,12 @@ async def test_deciding_tells_what_each_step_would_get_as_far_as_it_is_known(win
     page = await page_of(window, "copy", path="a.md", to="a.md", more="x")
     press(page, "console.decide")
     await record_of(page, 1)
-    assert told(page, VERDICT) == ["allow", "ask", "not known yet"]
+    assert told(page, VERDICT) == ["allowed", "asks", "not known yet"]
     assert (window.document.workspace.folder / "docs/a.md").read_text("utf-8") == "one\n"
     await page_of(window, "copy", to="b.md")
     press(page, "console.decide")
     await record_of(page, 2)
-    assert told(page, VERDICT) == ["deny", "skipped", "not known yet"]
+    assert told(page, VERDICT) == ["denied", "skipped", "not known yet"]
     await page_of(window, "file", op="list")
     press(page, "console.decide")
     await record_of(page, 3)
@@ -182,7 +182,7 @@ async def test_a_step_that_asks_is_asked_about_as_any_call(window: MainWindow) -
     press(page, "console.refuse")
     record = await record_of(page, 1)
     assert record.status == "failed"
-    assert told(page, VERDICT) == ["allow", "deny", "not reached"]
+    assert told(page, VERDICT) == ["allowed", "denied", "not reached"]
 
 
 @pytest.mark.parametrize("at", ["1", "1.1", "1.3"])

@@ -123,7 +123,7 @@ async def test_a_rule_is_tried_on_recorded_calls_before_it_is_written(window: Ma
     def shown() -> list[list[str]]:
         return [[pane.tried.index(at, column).data() for column in (2, 3)] for at in range(pane.tried.count())]
 
-    await until(lambda: shown() == [["allow", "ask first, today allow"], ["allow", "allow"]])  # of the whole name
+    await until(lambda: shown() == [["allowed", "asked, today allowed"], ["allowed", "allowed"]])  # of the whole name
     assert pane.tried_words.text() == "Of the newest 2 calls that it is for, 1 would differ: 1 asked first"
     assert names(window) == ["no scripts", "deep"]
     press(window, "apply")

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QFrame, QPushButton, QWidget
 from gatewright_gui.pages.activity.rows import SOON_S, Line
 from gatewright_gui.pages.trial.approval import CALM_MS
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, holding, keep_room, named, row_of, stack_of, stretch
+from gatewright_gui.qt.layout import Gap, column_of, holding, keep_room, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, label_text
 from gatewright_gui.qt.widget.button import text_button
@@ -23,10 +23,8 @@ from gatewright_gui.session.audit import AuditChoices, AuditFilter
 from gatewright_gui.session.calls import change_words
 from gatewright_gui.session.question import PendingApproval, Reply, span
 
-NOTHING_WAITS = mark(
-    "While this window is open, a call that asks first waits here for your answer: one of a program that uses the "
-    "policy, of gatewright call, or of a client of gatewright serve."
-)
+NOTHING_WAITS = mark("A call that asks first waits here for your answer while this window is open.")
+WHOSE_CALLS = mark("Calls of programs that use the policy, of gatewright call, and of clients of gatewright serve.")
 SHOWN = 2
 """So many calls that wait have a row of their own above the others."""
 _LEFT_ROOM = 64
@@ -118,9 +116,10 @@ class WaitingBand(QWidget):
         self.all_button = text_button("", "activity.waiting.all", self.all_requested.emit, kind="link")
         self.quiet = named(Label(tr("Nothing needs you")), "activity.nothing")
         self.why = named(Label(tr(NOTHING_WAITS), wraps=True), "activity.nothing.why", kind="muted")
-        nothing = holding(
-            row_of(IconLabel("check", "allow"), stretch(column_of(self.quiet, self.why)), space=2, margins=(2, 0))
-        )
+        self.why.setToolTip(tr(WHOSE_CALLS))
+        first = row_of(IconLabel("check", "allow"), stretch(self.quiet), space=2)
+        below = row_of(Gap(4), Gap(2), stretch(self.why))
+        nothing = holding(column_of(stretch(), first, below, stretch(), space=1, margins=(2, 0)))
         self._unknown, self._some, self._none = QWidget(), named(QFrame(), kind="waits"), nothing
         rows = stretch(column_of(*self.rows, space=1))
         row_of(rows, self.all_button, into=self._some, space=2, margins=(2, 0))
@@ -149,8 +148,7 @@ class WaitingBand(QWidget):
         words = tr(NOTHING_WAITS)
         if count:
             calls = counted(count, "call", "calls")
-            missed = tr("Today {calls} asked while nobody could be reached, and were denied at once.", calls=calls)
-            words = f"{missed} {words}"
+            words = tr("Today {calls} asked while nobody could be reached, and were denied.", calls=calls)
         self.why.setText(words)
 
     def _tell_time(self) -> None:

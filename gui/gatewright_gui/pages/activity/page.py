@@ -100,7 +100,7 @@ class ActivityPage(Page):
         tip = tr(
             "Say on the desktop when a call begins to wait while another program is in front, without its arguments"
         )
-        self.notify = named(QCheckBox(tr("Desktop messages")), "activity.notify", tip=tip)
+        self.notify = named(QCheckBox(tr("Notify me")), "activity.notify", tip=tip)
         self.notify.setChecked(context.sizes.notifies)
         for control in (self.notify, log.proof, log.verify_button, log.export_button):
             self.header.add_control(control)

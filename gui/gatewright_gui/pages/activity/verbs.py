@@ -141,8 +141,8 @@ class LogVerbs(QObject):
         self.report: AuditReport | None = None
         self.proof = named(Chip("", role="muted"), "activity.proof")
         self.proof.set_chip(*_proof_words(None))
-        tip = tr("Prove that no row was changed, taken out, added or moved")
-        self.verify_button = _button(tr("Verify"), "shield-check", "activity.verify", tip)
+        tip = tr("Prove that nobody changed, removed, added or moved a row of the log")
+        self.verify_button = _button(tr("Check the log"), "shield-check", "activity.verify", tip)
         tip = tr("Write the calls that are shown as JSON Lines")
         self.export_button = _button(tr("Export..."), "upload", "activity.export", tip)
         self.message = named(MessageBar(), "activity.message")
@@ -165,14 +165,14 @@ class LogVerbs(QObject):
         if call.last <= self.report.proved_to:
             return tr("proved"), "shield-check", "allow"
         if self.report.is_sound:
-            return tr("newer than the proof"), "shield", "muted"
+            return tr("newer than the check"), "shield", "muted"
         return tr("not proved"), "shield-x", "deny"
 
     def _verify(self) -> None:
         self._context.tasks.start(self._prove(), "activity.verify", replace=True)
 
     async def _prove(self) -> None:
-        self.strip.start(tr("Going through the chain"))
+        self.strip.start(tr("Checking the log"))
         self.verify_button.setEnabled(False)
         try:
             self.report = await prove(self._document, self._context.deriver, self._tell_progress)
@@ -186,7 +186,8 @@ class LogVerbs(QObject):
         self.proof.set_chip(*_proof_words(report))
         if report.problems:
             self.message.show_message(
-                "error", tr("The log failed verification: {problems}", problems="; ".join(report.problems[:3]))
+                "error",
+                tr("The log was tampered with or is damaged: {problems}", problems="; ".join(report.problems[:3])),
             )
         else:
             self.message.dismiss()
@@ -194,7 +195,7 @@ class LogVerbs(QObject):
 
     def _tell_progress(self, row: int) -> None:
         rows = max(self.trail.now.rows, row, 1)
-        self.strip.set_progress(row / rows, tr("Going through the chain: row {row:,} of {rows:,}", row=row, rows=rows))
+        self.strip.set_progress(row / rows, tr("Checking the log: row {row:,} of {rows:,}", row=row, rows=rows))
 
     def _export(self) -> None:
         self._context.tasks.start(self._write(), "activity.export", replace=True)
@@ -240,7 +241,7 @@ def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
 
 def _proof_words(report: AuditReport | None) -> tuple[str, str, Role]:
     if report is None:
-        return tr("not verified"), "shield", "muted"
+        return tr("not checked"), "shield", "muted"
     if report.is_sound:
         return tr("proved: {rows}", rows=counted(report.rows, "row", "rows")), "shield-check", "allow"
     return counted(len(report.problems), "problem", "problems"), "shield-x", "deny"

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.workspace.api import diff_text, frozen
-from gatewright_gui.pages.trial.table import table_of, verdict_mark
+from gatewright_gui.pages.trial.table import outcome_text, table_of, verdict_mark
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
@@ -76,7 +76,7 @@ def compared(one: CallRecord, other: CallRecord) -> Comparison:
 def _facts(first: CallRecord, second: CallRecord) -> Iterator[Pair]:
     both = (first, second)
     verdicts = str(first.verdict), str(second.verdict)
-    yield Pair(tr("verdict"), tr(verdicts[0]), tr(verdicts[1]), verdicts)
+    yield Pair(tr("verdict"), outcome_text(verdicts[0]), outcome_text(verdicts[1]), verdicts)
     for name, words in (
         (tr("decided at stage"), [f"{record.stage} \u00b7 {record.code}" for record in both]),
         (tr("reason"), [record.detail or record.reason for record in both]),
@@ -113,7 +113,9 @@ def _stages(first: CallRecord, second: CallRecord) -> Iterator[Pair]:
     for name in dict.fromkeys((*ours, *theirs)):
         rows = ours.get(name), theirs.get(name)
         verdicts = tuple("" if row is None else str(row.verdict) for row in rows)
-        words = [f"{tr(row.verdict)} \u00b7 {row.reason}" if row is not None else tr("not reached") for row in rows]
+        words = [
+            f"{outcome_text(row.verdict)} \u00b7 {row.reason}" if row is not None else tr("not reached") for row in rows
+        ]
         yield Pair(name, words[0], words[1], (verdicts[0], verdicts[1]))
 
 
@@ -222,7 +224,7 @@ class CompareDialog(QDialog):
         self._stack.setCurrentWidget(self._pages[str(key)])
 
     def _lay_out(self, told: Comparison) -> None:
-        before, now = tr(told.first.verdict), tr(told.second.verdict)
+        before, now = outcome_text(told.first.verdict), outcome_text(told.second.verdict)
         chip = named(Chip("", role="ask"), "console.compare.verdict")
         if told.verdict_changed:
             chip.set_chip(tr("then {before}, now {now}", before=before, now=now), "diff", "ask")

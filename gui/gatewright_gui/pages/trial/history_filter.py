@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.trial.history_model import CallHistoryModel
+from gatewright_gui.pages.trial.table import outcome_text
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
@@ -46,7 +47,7 @@ class HistoryFilter:
         )
         if not (is_chosen and self.words):
             return is_chosen
-        words = f"{record.outcome_word} {tr(record.outcome_word)}"
+        words = f"{record.outcome_word} {outcome_text(record.outcome_word)}"
         told = f"{record.called} {request.agent_id} {words} {record.code} {record.reason}"
         text = f"{told} {record.kind} {_arguments(record)}".casefold()
         return all(word in text for word in self.words)
@@ -156,7 +157,7 @@ class HistoryBar(QWidget):
     def _offer(self, kind: str, names: Iterable[str], chosen: frozenset[str]) -> None:
         self.menu.addSection(tr(_HEADS[kind]))
         for name in sorted({*names, *chosen})[:_MAX_CHOICES] if kind != "verdicts" else _VERDICTS:
-            words = tr(name) if kind == "verdicts" else visible(name)
+            words = outcome_text(name) if kind == "verdicts" else visible(name)
             tick = partial(self._tick, kind, name)
             add_action(self.menu, words.replace("&", "&&"), tick, ticked=name in chosen)
 

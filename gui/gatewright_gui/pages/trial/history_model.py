@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QStyleOptionViewItem
 
-from gatewright_gui.pages.trial.table import FAILED, PAD, verdict_mark
+from gatewright_gui.pages.trial.table import FAILED, PAD, outcome_text, verdict_mark
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import line_text
@@ -53,7 +53,7 @@ def _text(record: CallRecord, column: int) -> str:
         case 3:
             return record.request.agent_id
         case _:
-            return tr(record.outcome_word)
+            return outcome_text(record.outcome_word)
 
 
 def _kind(record: CallRecord) -> str:

@@ -11,9 +11,9 @@ from gatewright_gui.pages.trial.stages import StagePane
 from gatewright_gui.pages.trial.steps_pane import StepsPane
 from gatewright_gui.pages.trial.verdict import VerdictPanel
 from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.layout import column_of, stretch
+from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget import MessageBar, ProgressStrip, Splitter, TableView
+from gatewright_gui.qt.widget import EmptyState, MessageBar, ProgressStrip, Splitter, TableView
 from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.qt.widget.splitter import SizeStore
 from gatewright_gui.session.calls import CallRecord, Kind, StageRow, StepRow, cut
@@ -51,6 +51,7 @@ class OutcomePanel(QWidget):
         for part in (self.verdict, self.stage_pane):
             part.rule_requested.connect(self.rule_requested)
             part.line_requested.connect(self.line_requested)
+        self.blank = named(EmptyState("terminal", tr("What would the gate say?"), ""), "console.blank")
         self._lay_out(sizes)
         self._say_what_to_do()
 
@@ -61,6 +62,7 @@ class OutcomePanel(QWidget):
 
     def begin(self, kind: Kind) -> None:
         """A call is under way."""
+        self._show_blank(is_blank=False)
         self.shown = self._step = None
         self._own_stages.clear()
         self.steps.forget()
@@ -205,6 +207,7 @@ class OutcomePanel(QWidget):
 
     def show_record(self, record: CallRecord) -> None:
         """Show what became of a call, and of its steps."""
+        self._show_blank(is_blank=False)
         self.shown, self._step = record, None
         self.steps.set_steps(record.called, record, record.steps)
         self._show_parts(record)
@@ -241,13 +244,28 @@ class OutcomePanel(QWidget):
 
     def _say_what_to_do(self) -> None:
         if self._why_not:
-            words = tr("Ctrl+Return decides the call. {why}; nothing is executed here.", why=self._why_not)
+            words = tr("Decide says what the gate would do. {why}; nothing is executed here.", why=self._why_not)
+        elif self._is_live:
+            words = tr(
+                "Decide (Ctrl+Return) says what the gate would do. Run LIVE makes the call in the real workspace."
+            )
         else:
-            words = f"{tr('Ctrl+Return decides the call without any effect.')} {self._how_to_run}"
-        self.result.show_nothing("scroll-text", tr("No result"), words)
+            words = tr(
+                "Fill in a call as an agent would make it. Decide (Ctrl+Return) says what the gate would do. "
+                "Run in copy (Ctrl+Shift+Return) makes it in a copy of the workspace, and your files stay as they are."
+            )
+        title, example = tr("What would the gate say?"), tr("Fill in an example")
+        self.blank.set_state("terminal", title, words, action=example)
+        self._show_blank(is_blank=True)
+
+    def _show_blank(self, *, is_blank: bool) -> None:
+        """Until the first call there is nothing to say of one: no stages, no result."""
+        self.blank.setVisible(is_blank)
+        for part in (self.verdict, self._split):
+            part.setHidden(is_blank)
 
     def _lay_out(self, sizes: SizeStore) -> None:
-        split = Splitter(Qt.Orientation.Vertical, "console.outcome", sizes)
+        split = self._split = Splitter(Qt.Orientation.Vertical, "console.outcome", sizes)
         split.addWidget(self.stage_pane)
         split.addWidget(self.result)
         split.setStretchFactor(0, 1)
@@ -257,5 +275,6 @@ class OutcomePanel(QWidget):
         split.restore((348, 300))
         self._spare = QWidget()
         self._spare.hide()
-        column_of(self.approval, self.steps, self.verdict, stretch(split, 20), stretch(self._spare), into=self)
+        parts = self.verdict, stretch(self.blank, 20), stretch(split, 20), stretch(self._spare)
+        column_of(self.approval, self.steps, *parts, into=self)
         FootBars(self, self.strip, self.message)

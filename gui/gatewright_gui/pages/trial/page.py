@@ -329,6 +329,7 @@ class TrialPage(Page):
         self.outcome.verdict.exact_requested.connect(self._show_exact)
         self.outcome.rule_requested.connect(self._go_to_rule)
         self.outcome.line_requested.connect(self._show_line)
+        self.outcome.blank.action_requested.connect(self.request.fill_example)
         self.history.session.rule_requested.connect(self._go_to_session_rule)
         self.outcome.approval.place_requested.connect(self._go_to_place)
         self.history.record_chosen.connect(self._show_again)

@@ -510,7 +510,7 @@ class RequestPanel(QWidget):
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
-        header = SectionHeader(tr("Call"))
+        header = SectionHeader(tr("Try a call"))
         buttons = (self.example_button, self.clear_button, self.paste_button)
         for control in (*buttons, self.mode):
             header.add_control(control)

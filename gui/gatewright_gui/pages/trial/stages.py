@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.workspace.api import Verdict
-from gatewright_gui.pages.trial.table import PAD, table_of, verdict_mark, verdict_width
+from gatewright_gui.pages.trial.table import PAD, outcome_text, table_of, verdict_mark, verdict_width
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, role_colour
@@ -191,7 +191,9 @@ class StageModel(FlatModel):
             state = self.state_at(row)
             if state == "failed":
                 return self._failed
-            return tr("done" if row >= FIRST_ACTING and state == Verdict.ALLOW else str(state))
+            if state == Verdict.ALLOW:
+                return tr("done") if row >= FIRST_ACTING else tr("passed")
+            return outcome_text(str(state))
         if column == REASON:
             return self._reason(found)
         if column == RULE:

@@ -6,7 +6,7 @@ from typing import Any
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
-from gatewright_gui.pages.trial.table import OUTCOMES, table_of, verdict_mark, verdict_width
+from gatewright_gui.pages.trial.table import OUTCOMES, outcome_text, table_of, verdict_mark, verdict_width
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, stretch
 from gatewright_gui.qt.look import tie_icon
@@ -95,7 +95,9 @@ class StepModel(FlatModel):
             return f"{record.called}  {record.telling}".rstrip() if record is not None else self._called
         if column == VERDICT:
             state = self._state(row)
-            return tr(_WORDS[state]) if state in _WORDS else tr(record.outcome_word) if record is not None else ""
+            if state in _WORDS:
+                return tr(_WORDS[state])
+            return outcome_text(record.outcome_word) if record is not None else ""
         said = (step.note if step is not None else "", "" if record is None else record.detail or record.reason)
         return plain("; ".join(filter(None, said)))
 

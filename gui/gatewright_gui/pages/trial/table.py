@@ -12,8 +12,9 @@ from gatewright_gui.qt.widget import TableView
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate
 
+_VERDICTS = {"allow": mark("allowed"), "ask": mark("asks"), "deny": mark("denied")}
 OUTCOMES = (
-    *(mark("allow"), mark("ask"), mark("deny")),
+    *_VERDICTS.values(),
     *(mark("allowed"), mark("denied"), mark("unanswered"), mark("failed"), mark("timed out"), mark("abandoned")),
     *(mark("cancelled"), mark("only decided"), mark("done")),
 )
@@ -48,6 +49,11 @@ def verdict_width(view: QWidget, least: int, texts: Iterable[str] = ()) -> int:
     shown = tuple(texts) or tuple(tr(word) for word in OUTCOMES[:3])
     words = max(map(view.fontMetrics().horizontalAdvance, shown))
     return max(words + current_look().tokens.small_icon_size + 8 * PAD, least)
+
+
+def outcome_text(word: str) -> str:
+    """The words for what became of a call: a verdict, or how it ended."""
+    return tr(_VERDICTS.get(word, word))
 
 
 def verdict_mark(state: str) -> tuple[str, Role]:

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright_gui.pages.trial.stages import add_rule_ways
+from gatewright_gui.pages.trial.table import outcome_text
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, role_pair
@@ -144,7 +145,7 @@ class VerdictPanel(QWidget):
 
     def show_nothing(self, text: str = "") -> None:
         """There is no record; without a text, no call was made yet."""
-        text = text or tr("No call yet: Decide asks the gate, Run sends the call through a copy.")
+        text = text or tr("No call yet")
         self.set_stale(stale=False)
         self._rule, self._role, self._record = None, "neutral", None
         for part in (self._live, self._badge, self._status, self._then, self.rule_button, self._call):
@@ -158,14 +159,15 @@ class VerdictPanel(QWidget):
         self.set_stale(stale=False)
         self._rule, self._role, self._record = record.rule, record.verdict.value, record
         word = record.outcome_word
-        self._badge.set_verdict(record.verdict.value)
+        self._badge.set_verdict(record.verdict.value, outcome_text(record.verdict.value))
         failed = word not in {"allow", "ask", "deny"}
         if record.is_cancelled:
             self._role = "neutral"
         self._status.set_chip(tr(word), "triangle-alert", "ask")
         self._status.setVisible(failed)
         at = tr("at stage {stage}", stage=record.stage)
-        self._at.set_text(at if record.is_cancelled else f"{at} · {record.code}")
+        passed = record.verdict == "allow" and not record.is_cancelled
+        self._at.set_text("" if passed else at, record.code)
         self._live.setVisible(record.is_live)
         kind = tr("run") if record.kind == "run" else tr("decide")
         call = tr("{kind}  {call}  as {agent}", kind=kind, call=record.called, agent=record.request.agent_id)
@@ -203,7 +205,7 @@ class VerdictPanel(QWidget):
         self._then.setVisible(earlier is not None)
         if earlier is None:
             return
-        before, now = tr(str(earlier.verdict)), tr(str(record.verdict))
+        before, now = outcome_text(earlier.verdict), outcome_text(record.verdict)
         when = datetime.fromtimestamp(earlier.wall_s).astimezone().strftime("%H:%M:%S")
         if earlier.verdict is record.verdict:
             self._then.set_chip(tr("{verdict} as before", verdict=now), "history", "muted")
