@@ -12,6 +12,8 @@ LONGEST_LINE = 1_000
 LONGEST_TIP = 2_000
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignAbsolute | Qt.AlignmentFlag.AlignVCenter
 """The place where a line is drawn: at the left, whichever way its letters run, below names that stand there."""
+LEFT_TO_RIGHT = "\u200e"
+"""A mark without width: a sentence of ours that begins with a name in Arabic or Hebrew runs from left to right."""
 _RIGHT_TO_LEFT = "\u200f"
 """A mark without width: in a row that runs from left to right, the dots before it belong to the words before them."""
 

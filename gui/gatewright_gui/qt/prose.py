@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QLabel, QWidget
 
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text
+from gatewright_gui.qt.plaintext import LEFT_TO_RIGHT, LONGEST_LINE, label_text
 
 _DOTS = "\u2026"
 _LEAST_NAME = 14
@@ -114,7 +114,7 @@ class ProseLabel(QLabel):
         text = _LONG_WORD.sub("\\g<0>\u200b", label_text(self._text))
         if "`" not in text:
             self.setTextFormat(Qt.TextFormat.PlainText)
-            super().setText(text)
+            super().setText(f"{LEFT_TO_RIGHT}{text}" if text else "")
             self.setAccessibleName(text)
             return
         self.setTextFormat(Qt.TextFormat.RichText)
@@ -126,5 +126,5 @@ class ProseLabel(QLabel):
             f'<span style="{style}">{html.escape(part)}</span>' if is_code else html.escape(part)
             for part, is_code in pieces(text)
         )
-        super().setText(f'<p style="white-space:pre-wrap;margin:0">{body}</p>' if body else "")
+        super().setText(f'<p dir="ltr" style="white-space:pre-wrap;margin:0">{LEFT_TO_RIGHT}{body}</p>' if body else "")
         self.setAccessibleName(plain(text))

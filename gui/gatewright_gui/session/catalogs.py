@@ -39,7 +39,7 @@ __all__ = [
 
 _STATUS: Mapping[ServerStatus, tuple[str, str, Tone]] = {
     ServerStatus.NOT_TRUSTED: (mark("not trusted"), "lock", "ask"),
-    ServerStatus.STOPPED: (mark("starts when called"), "circle-dot", "muted"),
+    ServerStatus.STOPPED: (mark("ready"), "circle-dot", "muted"),
     ServerStatus.STARTING: (mark("starting"), "clock", "accent"),
     ServerStatus.RUNNING: (mark("running"), "circle-check", "allow"),
     ServerStatus.RESTARTING: (mark("restarting"), "rotate-ccw", "ask"),
@@ -102,7 +102,7 @@ class CatalogRow:
         if self.fault:
             return (tr("cannot be read"), "circle-x", "deny")
         if not self.is_run_here:
-            return (tr("run by its program"), "package", "muted")
+            return (tr("run elsewhere"), "package", "muted")
         if self.waits_for_places and self.is_trusted:
             return tr("off: needs folders"), "lock", "ask"
         if self.server is None and self.is_trusted:

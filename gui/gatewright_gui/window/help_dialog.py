@@ -31,11 +31,11 @@ A JSON file that lists the tools: [...] or {"tools": [...]}, each as MCP, Anthro
 the folder of the policy file. A program that is built on Gatewright writes one with ToolRegistry.write_manifest.""")
 _LINES = mark("Write them with an editor, with a name of your own, then reload (Ctrl+R).")
 _RIGHTS = mark("""\
-On Agents these tools can be ticked like all others; an agent without a list of tools has them at once, unless the \
+In Access these tools are switched on like all others; an agent without a list of tools has them at once, unless the \
 policy says unlisted_tools = "deny". Each counts as privileged until trusted = true stands below the manifest: then \
 the tier counts that it names. Where it is unclear which field selects the operations, the row of the tool asks.""")
 _CALLS = mark("""\
-Gatewright shows such a tool and decides its calls. The program that has the tool runs it; the Console never does.""")
+Gatewright shows such a tool and decides its calls. The program that has the tool runs it; Try never does.""")
 _STEPS = (
     (mark("1. The manifest"), _MANIFEST),
     (mark("2. Four lines in the policy file"), _LINES),

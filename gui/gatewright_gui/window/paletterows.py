@@ -21,17 +21,22 @@ _NOT_THERE = frozenset({"action.palette"})
 
 
 def palette_rows(document: Document, actions: Iterable[QAction], page: QWidget | None) -> tuple[PaletteEntry, ...]:
-    """Commands of the page, then of the window, then the places."""
+    """Commands of the page, then the ways to the other pages, then commands of the window, then the places."""
     found = page.findChildren(QAction) if page is not None else []
     # not a row of a menu that happens to be open, nor the button inside a field, which has no name
     of_page = [action for action in found if action.objectName() and not isinstance(action.parent(), QMenu)]
-    commands = dict.fromkeys(action for action in (*of_page, *actions) if action.isEnabled() and action.text())
+    others = sorted(actions, key=lambda action: not _goes(action))
+    commands = dict.fromkeys(action for action in (*of_page, *others) if action.isEnabled() and action.text())
     rows = [_command(action) for action in commands if action.objectName() not in _NOT_THERE]
     return (*rows, *map(_place, places_of(document)))
 
 
+def _goes(action: QAction) -> bool:
+    return action.objectName().startswith("action.page.")
+
+
 def _command(action: QAction) -> PaletteEntry:
-    going = action.objectName().startswith("action.page.")
+    going = _goes(action)
     text = tr("Go to {page}", page=action.text()) if going else action.text()
     keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
     return PaletteEntry(

@@ -159,7 +159,7 @@ async def test_server_of_a_client_is_trusted_started_and_accepted_and_then_agent
 
     press(page, "servers.stop")
     await settled(window)
-    await until(lambda: page.current is not None and page.current.status[0] == "starts when called")
+    await until(lambda: page.current is not None and page.current.status[0] == "ready")
 
 
 async def test_all_servers_of_a_client_are_trusted_by_one_dialog_and_their_tools_accepted_by_another(
@@ -300,7 +300,7 @@ async def test_changed_tool_is_held_with_its_difference_until_it_is_accepted(
 
     words.write_text("Keeps a note, and more.", encoding="utf-8")
     press(page, "servers.stop")
-    await until(lambda: page.current is not None and page.current.status[0] == "starts when called")
+    await until(lambda: page.current is not None and page.current.status[0] == "ready")
     await settled(window)
     press(page, "servers.start")
     await settled(window)
@@ -501,5 +501,5 @@ async def test_server_that_an_edit_ends_is_told(
     said = Said(window.document)
     window.document.push(lambda policy, _: policyedit.set_places(policy, "good", {}))
     await until(lambda: any("`good` was ended" in message.text for message in said.messages))
-    await until(lambda: page.current is not None and page.current.status[0] == "starts when called")
+    await until(lambda: page.current is not None and page.current.status[0] == "ready")
     assert "starts anew with the next call" in said.last

@@ -106,7 +106,7 @@ async def test_no_catalog_without_a_server_is_said_to_be_connected_or_running(wi
     assert states == {
         "module": "on",
         "command": "on",
-        "host": "run by its program",
+        "host": "run elsewhere",
         "away": "on",
     }
     for catalog in states:

@@ -5,7 +5,7 @@ A part in which something is wrong has a mark.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtGui import QFont
@@ -85,6 +85,7 @@ class _Delegate(Delegate):
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         super().initStyleOption(option, index)
+        cast(Any, option).textElideMode = Qt.TextElideMode.ElideMiddle
         model, row = index.model(), index.data(ROW)
         if isinstance(model, OutlineModel) and isinstance(row, OutlineRow) and (role := model.role_of(row)) is not None:
             put_icon(option, "circle-alert" if role == "deny" else "triangle-alert", role)

@@ -129,6 +129,7 @@ class PublishPane(QWidget):
         empty = EmptyState("circle-check", tr("Nothing to write"), "")
         self.files = Listing(PublishModel(_COLUMNS), self._name("files"), tr("Files"), empty, chooses=True)
         self.code = named(CodeView(tr("What changes in this file")), self._name("code"))
+        self.code.set_wrapping(True)
         self.note = named(ProseLabel(), self._name("note"), kind="muted")
         self.fault = named(Label(wraps=True), self._name("fault"), kind="error")
         self.act_button = named(QPushButton(), self._name("accept"), kind="primary")

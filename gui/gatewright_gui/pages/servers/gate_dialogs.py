@@ -66,6 +66,7 @@ class CodingAgentDialog(FormDialog):
                 break
         self.place = named(Label(), "hook.place", kind="muted")
         self.difference = named(CodeView(tr("What would change")), "hook.difference")
+        self.difference.set_wrapping(True)
         self.note = named(Label(wraps=True), "hook.note", kind="muted")
         self.lay_out(
             row_of(Label(tr("It asks")), stretch(self.scope, 2), Label(tr("as agent")), stretch(self.agent), space=2),
@@ -150,6 +151,7 @@ class ClientDialog(FormDialog):
         self.wait.setMaximumWidth(90)
         self.place = named(Label(), "client.place", kind="muted")
         self.difference = named(CodeView(tr("What would change")), "client.difference")
+        self.difference.set_wrapping(True)
         self.note = named(Label(wraps=True), "client.note", kind="muted")
         self.copy_button = named(
             QPushButton(tr("Copy entry")), "client.copy", tip=tr("Copy the gateway's entry as JSON")
