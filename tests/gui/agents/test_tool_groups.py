@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QMenu
 
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.verdict import pick_tools
+from gatewright_gui.pages.access.rules import RulesPage
 from gatewright_gui.pages.access.tools.matrix import Place
 from gatewright_gui.pages.access.tools.matrix_pane import MatrixPane
 from gatewright_gui.pages.access.tools.tool_filter import ToolFilterModel
@@ -471,11 +472,12 @@ async def test_a_whole_catalog_is_listed_from_its_row_and_why_leads_to_it(window
 
 
 async def test_whole_catalogs_stand_among_the_rules_of_the_agent(window: MainWindow) -> None:
-    document, inspector = window.document, agents_page(window).inspector
+    document, page = window.document, window.shelf.page("rules")
+    assert isinstance(page, RulesPage)
     window.selection.choose_agent("guest")
-    inspector.show_part("agent")
+    window.show_page("rules")
     await settled(window)
-    rules = inspector.agent
+    rules = page.agent
     rules.menu.aboutToShow.emit()
     (whole,) = [one.menu() for one in rules.menu.actions() if one.text() == "&Whole catalog"]
     assert isinstance(whole, QMenu)
