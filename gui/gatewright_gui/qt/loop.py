@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import qasync
 from PySide6.QtWidgets import QApplication
@@ -14,10 +14,40 @@ else:
     _QtLoop = qasync.QEventLoop
 
 
+class _Turn:
+    """Something that the loop has to do, in its turn, as the timer of qasync knows it.
+
+    Where a task has Qt handle events, the turn of another one comes within its step: asyncio would refuse that, and the
+    other would never go on.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, handle: asyncio.Handle) -> None:
+        self._loop, self._handle = loop, handle
+
+    @property
+    def _cancelled(self) -> bool:
+        return self._handle.cancelled()
+
+    def _run(self) -> None:
+        outer = asyncio.current_task(self._loop)
+        if outer is None:
+            self._handle._run()
+            return
+        asyncio.tasks._leave_task(self._loop, outer)
+        try:
+            self._handle._run()
+        finally:
+            asyncio.tasks._enter_task(self._loop, outer)
+
+
 class _Loop(_QtLoop):
     """Handles nothing once it stopped. The one of qasync then handles events once more, and with them steps of tasks,
     which find no loop running and fail.
     """
+
+    def _add_callback(self, handle: asyncio.Handle, delay: float = 0) -> asyncio.Handle:
+        cast("Any", super())._add_callback(_Turn(self, handle), delay)
+        return handle
 
     def run_until_complete(self, future: Any) -> Any:
         """Run until `future` is done; its result. Raises RuntimeError where the loop is stopped before."""

@@ -7,7 +7,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from gatewright_gui.qt.loop import run
-from tests.support.patience import patient
+from tests.support.patience import patient, pause_until
 
 
 def test_qt_and_asyncio_run_side_by_side_until_main_returns(qapp: QApplication) -> None:
@@ -41,6 +41,26 @@ def test_tasks_left_over_are_cancelled_before_run_returns(qapp: QApplication) ->
 
     assert run(qapp, main).cancelled()
     assert ended == ["cleaned"]
+
+
+def test_a_task_goes_on_though_another_one_handles_events_meanwhile(qapp: QApplication) -> None:
+    """As a dialog that one waits for, or a drag: the step of one task comes within that of another."""
+    steps: list[str] = []
+
+    async def other() -> None:
+        steps.append("begun")
+        await asyncio.sleep(0)
+        steps.append(await asyncio.to_thread(str, "ended"))
+
+    async def main() -> None:
+        outer, task = asyncio.current_task(), asyncio.create_task(other())
+        pause_until(lambda: qapp.processEvents() or "begun" in steps)
+        assert asyncio.current_task() is outer
+        async with patient():
+            await task
+
+    run(qapp, main)
+    assert steps == ["begun", "ended"]
 
 
 def test_nothing_runs_without_the_loop_once_main_returned(qapp: QApplication) -> None:
