@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +35,7 @@ from gatewright.workspace.host_files import (
     uninstall_edit,
     write_host_file,
 )
-from gatewright.workspace.host_status import HostLevel, HostStatus, find_hosts, host_doctor, host_status
+from gatewright.workspace.host_status import HostCalls, HostLevel, HostStatus, find_hosts, host_doctor, host_status
 from gatewright.workspace.template import agent_policy, agent_policy_path, write_agent_policy
 
 HostArgument = Annotated[
@@ -99,7 +99,8 @@ def install(
         print_error(f"gatewright: systemd starts the gate: {start_by_systemd(path)}")
     status = host_status(host, host_around(_folder(project)))
     if json:
-        print_json(status.to_json())
+        with closing(HostCalls()) as calls:
+            print_json(calls.counted(status).to_json())
         return
     is_open = status.level is HostLevel.RED
     said = "has the gate, which does not hold yet" if is_open else "asks the gate before each call"
@@ -265,7 +266,8 @@ def doctor(host: MaybeHost = "", project: ProjectOption = None, json: JsonOption
 
 def _report(host: str, project: Path | None, look: Callable[[str, Around], HostStatus], *, as_json: bool) -> None:
     where = host_around(_folder(project))
-    every = tuple(look(one, where) for one in ([host] if host else HOST_IDS))
+    with closing(HostCalls()) as calls:
+        every = tuple(calls.counted(look(one, where)) for one in ([host] if host else HOST_IDS))
     found = sorted(every, key=lambda one: not one.is_found)
     if as_json:
         print_json([one.to_json() for one in found])

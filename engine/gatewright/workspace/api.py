@@ -293,6 +293,7 @@ if TYPE_CHECKING:
         write_host_file,
     )
     from gatewright.workspace.host_status import (
+        HostCalls,
         HostFact,
         HostLevel,
         HostStatus,
@@ -487,7 +488,7 @@ door(
             "write_host_file",
         ),
         "gatewright.workspace.host_status": (
-            "HostFact", "HostLevel", "HostStatus", "find_hosts", "host_effects", "host_files_there",
+            "HostCalls", "HostFact", "HostLevel", "HostStatus", "find_hosts", "host_effects", "host_files_there",
         ),
         "gatewright.workspace.sandbox": ("Copied", "CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.trust": ("Journal", "TypedText", "TypedTexts", "UnsavedPolicy", "write_beside"),

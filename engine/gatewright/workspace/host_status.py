@@ -1,6 +1,7 @@
 """The state of the gate in coding agents: found, there, trusted, failing closed, and what it cannot stop.
 
-It reads files, the PATH and the log, and starts none of them. The doctor also starts our entry as they do.
+It reads files and the PATH, and starts none of them. The doctor also starts our entry as they do. Calls are counted
+apart from that: a long log, or one that is being written, holds up nothing else.
 """
 
 from __future__ import annotations
@@ -8,11 +9,11 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Generator, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from gatewright.adapters.hosts import (
@@ -73,8 +74,8 @@ class HostFact:
 @frozen
 class HostStatus:
     """The state of one host: ``program``: where it is, None if it is not on the PATH; ``is_found``: it or its settings
-    exist. With a hook: its file, policy and agent, the last call and the calls of today; None stands for unknown.
-    ``is_everywhere``: the hook holds in more than one project.
+    exist. With a hook: its file, policy and agent; the last call and the calls of today, which `HostCalls` adds (None
+    stands for unknown). ``is_everywhere``: the hook holds in more than one project.
     """
 
     host_id: str
@@ -144,7 +145,7 @@ def host_effects(host_id: str) -> frozenset[Effect]:
 
 
 def host_status(host_id: str, where: Around | None = None, *, keys: Path | None = None) -> HostStatus:
-    """Say how a host is gated, by its files and the log alone."""
+    """Say how a host is gated, by its files alone."""
     host, where = host_of(host_id), where or host_around()
     program = next((Path(found) for name in host.programs if (found := _on_path(name, where))), None)
     files = files_of(host, where)
@@ -185,7 +186,6 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
     facts += [HostFact("open", HostLevel.AMBER, f"it cannot stop this: {way}") for way in host.enforcement.open_ways]
     if record is not None and (unit := unit_of(Path(record.policy), keys=keys)) is not None:
         facts.append(HostFact("systemd", HostLevel.OK, f"systemd starts the gate: `{unit}`"))
-    last, today = (None, None) if record is None else _calls(record)
     if record is not None and not Path(record.policy).is_file():
         facts.append(HostFact("policy", HostLevel.RED, f"its policy `{record.policy}` is gone: every call is denied"))
     return HostStatus(
@@ -199,10 +199,8 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
         trusted,
         host.enforcement.fails_closed,
         confined,
-        last,
-        today,
-        tuple(facts),
-        any(one.scope is not HostScope.PROJECT for one in gated),
+        facts=tuple(facts),
+        is_everywhere=any(one.scope is not HostScope.PROJECT for one in gated),
     )
 
 
@@ -305,24 +303,55 @@ def _confinement_fact(host: Host, obstacle: str, *, confined: bool) -> HostFact:
     return HostFact("confined", HostLevel.RED, f"{names} run with your rights: {host.title} changes no command")
 
 
-def _calls(record: HostRecord) -> tuple[float | None, int | None]:
-    """Return the time of the agent's last call and the number of its calls today, without those of the doctor."""
-    policy = Path(record.policy)
-    midnight = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
-    try:
-        index = AuditIndex(state_folder(policy))
-        try:
-            while index.read_older():
-                pass
-            trials = set(index.numbers(AuditFilter(agent=record.agent_id, client=DOCTOR)))
-            numbers = (one for one in index.numbers(AuditFilter(agent=record.agent_id)) if one not in trials)
-            today = set(index.numbers(AuditFilter(agent=record.agent_id, since_s=midnight))) - trials
-            calls = index.calls(islice(numbers, 1))
-            return (calls[0].wall_s if calls else None), len(today)
-        finally:
-            index.close()
-    except (GatewrightError, OSError):
-        return None, None
+class HostCalls:
+    """The calls before gates, from the logs of their policies: each is read from its end, as far as necessary, and then
+    followed. Any thread may ask.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._logs: dict[Path, AuditIndex] = {}
+        self._counted: dict[tuple[Path, str], tuple[float, float | None, int]] = {}
+        self._is_closed = False
+
+    def counted(self, status: HostStatus) -> HostStatus:
+        """Add the time of the last call and the number of today's, without those of the doctor."""
+        if status.policy is None:
+            return status
+        midnight = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
+        with self._lock, suppress(GatewrightError, OSError):
+            if not self._is_closed:
+                last_s, today = self._count(state_folder(status.policy), status.agent_id, midnight)
+                return replace(status, last_call_s=last_s, calls_today=today)
+        return status
+
+    def close(self) -> None:
+        """Let go of the logs."""
+        with self._lock:
+            self._is_closed = True
+            for log in self._logs.values():
+                log.close()
+
+    def _count(self, state: Path, agent_id: str, midnight: float) -> tuple[float | None, int]:
+        log = self._logs.setdefault(state, AuditIndex(state))
+        is_new, held = log.read_newer() is not None, self._counted.get((state, agent_id))
+        if held is not None and held[0] == midnight and not is_new:
+            return held[1:]
+        if is_new:  # for all agents of this log
+            self._counted = {key: found for key, found in self._counted.items() if key[0] != state}
+        trials, of_doctor, numbers = AuditFilter(agent=agent_id, client=DOCTOR), set[int](), list[int]()
+        has_older = True
+        while has_older:
+            has_older = log.read_older()
+            of_doctor, begin = set(log.numbers(trials)), log.span()
+            numbers = [one for one in log.numbers(AuditFilter(agent=agent_id)) if one not in of_doctor]
+            if numbers and begin is not None and begin[0] < midnight:
+                break
+        today = set(log.numbers(AuditFilter(agent=agent_id, since_s=midnight))) - of_doctor
+        calls = log.calls(numbers[:1])
+        found = midnight, calls[0].wall_s if calls else None, len(today)
+        self._counted[state, agent_id] = found
+        return found[1:]
 
 
 def _trusted(host: Host, file: HostFile, where: Around) -> bool | None:

@@ -9,6 +9,7 @@ from gatewright.workspace.api import frozen
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.coding_agents import CodingAgents
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.draft import PolicyDraft
@@ -30,6 +31,7 @@ class PageContext:
     sizes: Preferences
     waiting: Waiting
     draft: PolicyDraft
+    coding_agents: CodingAgents
     save: Callable[[], Awaitable[bool]]
     """Saves after what changes was shown; whether it is saved."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -11,6 +12,7 @@ from gatewright.workspace.api import (
     ClientStatus,
     Effect,
     GatewrightError,
+    HostCalls,
     HostEdit,
     HostFact,
     HostLevel,
@@ -56,6 +58,7 @@ __all__ = [
     "write_gate",
 ]
 
+TASK, COUNTING = "hosts", "hosts.calls"
 LOOK_MS = 500
 """A hook that somebody took out or changed shows within a second."""
 OPEN = "open"
@@ -63,7 +66,10 @@ OPEN = "open"
 
 
 class CodingAgents(QObject):
-    """Reads their files beside the window while ``is_looked_at``; nothing is started for it."""
+    """Reads their files beside the window while ``is_looked_at``; nothing is started for it.
+
+    Their calls are counted by a task of its own: reading a long log does not hold up what the files say.
+    """
 
     changed = Signal()
 
@@ -71,13 +77,13 @@ class CodingAgents(QObject):
         self,
         document: Document,
         tasks: TaskOwner,
-        task: str,
         is_looked_at: Callable[[], bool],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._document, self._tasks, self._task, self._is_looked_at = document, tasks, task, is_looked_at
+        self._document, self._tasks, self._is_looked_at = document, tasks, is_looked_at
         self._found: tuple[HostStatus, ...] | None = None
+        self._calls = HostCalls()
         self._timer = QTimer(self, interval=LOOK_MS)
         self._timer.timeout.connect(self.look)
         self._timer.start()
@@ -88,22 +94,42 @@ class CodingAgents(QObject):
         """The coding agents on this machine, as they were at the last look; None before the first."""
         return self._found
 
+    @property
+    def open_ones(self) -> tuple[str, ...]:
+        """The names of those whose gate does not hold."""
+        found = self._found or ()
+        return tuple(one.title for one in found if one.file is not None and one.level is HostLevel.RED)
+
     def look(self) -> None:
         """Look now, unless that is under way or nobody wants to know."""
-        is_idle = self._task not in self._tasks.names
-        if self._document.is_open and is_idle and self._is_looked_at():
-            self._tasks.start(self._look(), self._task)
+        if self._document.is_open and self._is_looked_at():
+            if TASK not in self._tasks.names:
+                self._tasks.start(self._look(), TASK)
+            if COUNTING not in self._tasks.names and any(one.policy is not None for one in self._found or ()):
+                self._tasks.start(self._count(self._calls), COUNTING)
 
     def end(self) -> None:
         """Look no more."""
         self._timer.stop()
+        self._calls.close()
 
     def _forget(self) -> None:
-        self._found = None
+        self._calls.close()
+        self._found, self._calls = None, HostCalls()
 
     async def _look(self) -> None:
         found = await hosts_beside(self._document)
-        if isValid(self) and found != self._found:
+        if isValid(self):
+            self._take(_with_calls(found, self._found or ()))
+
+    async def _count(self, calls: HostCalls) -> None:
+        asked = self._found or ()
+        counted = await asyncio.to_thread(lambda: tuple(map(calls.counted, asked)))
+        if isValid(self) and self._found is not None and calls is self._calls:
+            self._take(_with_calls(self._found, counted))
+
+    def _take(self, found: tuple[HostStatus, ...]) -> None:
+        if found != self._found:
             self._found = found
             self.changed.emit()
 
@@ -113,6 +139,15 @@ class CodingAgents(QObject):
         if is_written:
             self.look()
         return is_written
+
+
+def _with_calls(found: tuple[HostStatus, ...], counted: tuple[HostStatus, ...]) -> tuple[HostStatus, ...]:
+    """Give each status the calls that were counted for the same agent of the same policy."""
+    held = {(one.host_id, one.policy, one.agent_id): (one.last_call_s, one.calls_today) for one in counted}
+    sums = [held.get((one.host_id, one.policy, one.agent_id), (None, None)) for one in found]
+    return tuple(
+        replace(one, last_call_s=last_s, calls_today=today) for one, (last_s, today) in zip(found, sums, strict=True)
+    )
 
 
 async def hosts_beside(document: Document) -> tuple[HostStatus, ...]:

@@ -25,6 +25,7 @@ from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.icon_rail import BadgeTone, IconRail
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.toast import Toast
+from gatewright_gui.session.coding_agents import CodingAgents
 from gatewright_gui.session.derive import Deriver, WorkerLost
 from gatewright_gui.session.diagnostics import diagnostics
 from gatewright_gui.session.document import Document, FileAlarm, Step
@@ -102,6 +103,7 @@ class MainWindow(QMainWindow):
         self.source_watch = SourceWatch(document)
         self.waiting = Waiting(document, self)
         self.draft = PolicyDraft(document, self.deriver, self.tasks)
+        self.coding_agents = CodingAgents(document, self.tasks, self._is_seen, self)
         context = self._context = PageContext(
             document,
             self.selection,
@@ -111,6 +113,7 @@ class MainWindow(QMainWindow):
             preferences,
             self.waiting,
             self.draft,
+            self.coding_agents,
             self.save_reviewed,
         )
         self.actions_by_key = make_actions(self, self)
@@ -136,6 +139,8 @@ class MainWindow(QMainWindow):
         self._connect()
         self._connect_impact()
         document.stops.changed.connect(self._tell_stops)
+        for moved in (self.coding_agents.changed, document.closed):
+            moved.connect(self._tell_gates)
         self.stop_bar.go_requested.connect(self._go_on)
         self._fill_menu()
         self._opened()
@@ -736,6 +741,15 @@ class MainWindow(QMainWindow):
         self.asking.set_questions(questions)
         self.notifier.tell(questions)
 
+    def _is_seen(self) -> bool:
+        return self.isVisible() and not self.isMinimized()
+
+    def _tell_gates(self) -> None:
+        """At the place in the rail, on every page: how many gates before coding agents do not hold."""
+        names = self.coding_agents.open_ones
+        words = tr("the gate before {agents} does not hold", agents=", ".join(names)) if names else ""
+        self.rail.set_badge("servers", len(names), "deny", words)
+
     def _answer_message(self) -> None:
         """The message on the desktop was clicked: the window comes to the front with what waits."""
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
@@ -854,6 +868,7 @@ class MainWindow(QMainWindow):
         self.deriver.release()
         await self.unsaved.close()
         self.draft.end()
+        self.coding_agents.end()
         await self.tasks.close()
         self.deriver.close()
         self.shelf.end()

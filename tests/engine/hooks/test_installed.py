@@ -7,6 +7,7 @@ import subprocess
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from gatewright.adapters.hosts import HOST_IDS, HostScope, Reply, is_denial, load_host
 from gatewright.base.jsonvalue import read_json
 from gatewright.workspace.host_files import host_around, host_file, install_edit, uninstall_edit, write_host_file
-from gatewright.workspace.host_status import HostLevel, host_doctor, host_status
+from gatewright.workspace.host_status import HostCalls, HostLevel, host_doctor, host_status
 from tests.engine.hooks.world import HookWorld
 from tests.support.bubblewrap import why_not
 from tests.support.patience import pause_until
@@ -185,5 +186,6 @@ def test_the_call_of_the_doctor_is_its_own_in_the_log_and_none_of_today(world: H
     assert {one.name: one for one in host_doctor("claude-code", where).facts}["answer"].level is HostLevel.OK
     ((_, _, body),) = world.rows("ToolInvoked")
     assert body["client"] == "gatewright hook doctor"
-    found = host_status("claude-code", where)
+    with closing(HostCalls()) as calls:
+        found = calls.counted(host_status("claude-code", where))
     assert (found.calls_today, found.last_call_s) == (0, None)

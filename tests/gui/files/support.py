@@ -10,6 +10,7 @@ from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.verdict import Permission
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.coding_agents import CodingAgents
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.draft import PolicyDraft
@@ -75,8 +76,9 @@ async def opened(folder: Path, opener: Opener | None = None) -> AsyncGenerator[O
     deriver = Deriver(document)
     draft = PolicyDraft(document, deriver, tasks)
     preferences = Preferences(folder / "preferences.ini")
+    agents = CodingAgents(document, tasks, bool)  # nobody looks
     context = PageContext(
-        document, Selection(), Navigator(), deriver, tasks, preferences, waiting, draft, document.save
+        document, Selection(), Navigator(), deriver, tasks, preferences, waiting, draft, agents, document.save
     )
     made = Opened(context, folder, failures=failures)
 

@@ -1,22 +1,27 @@
 """The coding agents on this machine, in the place Servers: gated, looked at, and ungated again."""
 
 import json
+import sqlite3
 from collections.abc import AsyncGenerator, Callable
+from contextlib import closing
 from pathlib import Path
+from time import process_time
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from gatewright.workspace.api import HostLevel
+from gatewright.workspace import Workspace
+from gatewright.workspace.api import HostLevel, HostScope, host_around, host_file, install_edit, write_host_file
 from gatewright_gui.pages.home import HomePage
 from gatewright_gui.pages.servers.gate_dialogs import CodingAgentDialog
 from gatewright_gui.pages.servers.rows import DOES, NAME, STATE
-from gatewright_gui.session.coding_agents import LOOK_MS
+from gatewright_gui.session.coding_agents import LOOK_MS, hosts_beside
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.servers.test_page import can_press, page_of, press, told
 from tests.gui.session.opened import opened_window, until
+from tests.support.patience import in_time
 
 SETTINGS = '{\n  // mine\n  "model": "opus"\n}\n'
 POLICY = 'gatewright = 1\n\n[agents.coder]\ndescription = "Writes code"\ntools = []\nsources = []\n'
@@ -38,11 +43,11 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
         yield made
 
 
-def choose(window: MainWindow) -> bool:
-    """Choose Claude Code, once it is found."""
+def choose(window: MainWindow, host_id: str = "claude-code") -> bool:
+    """Choose a coding agent, once it is found."""
     page = page_of(window)
-    page.choose("host", "claude-code")
-    return page.current_host is not None
+    page.choose("host", host_id)
+    return page.current_host is not None and page.current_host.host_id == host_id
 
 
 def cell(window: MainWindow, column: int, role: int = Qt.ItemDataRole.DisplayRole) -> str:
@@ -166,6 +171,61 @@ async def test_gate_that_somebody_gets_round_is_red_while_the_window_is_open_and
     assert "Claude Code, its gate does not hold" in cell(window, NAME, Qt.ItemDataRole.AccessibleTextRole)
     settings(window).write_text(kept, "utf-8")
     await until(lambda: level() is HostLevel.AMBER)
+
+
+async def test_on_every_page_the_rail_turns_red_within_a_second(window: MainWindow) -> None:
+    """Of one that works in the tools: what a look costs, and how often it is made, together are below a second."""
+    await put_gate(window)
+    assert window.rail.button("servers").accessibleName() == "Servers"
+    window.show_page("tools")
+    settings(window).write_text(SETTINGS, "utf-8")
+    await until(lambda: window.rail.button("servers").accessibleName() != "Servers")
+    assert window.rail.button("servers").accessibleName() == "Servers, the gate before Claude Code does not hold"
+    began = process_time()
+    for _ in range(10):
+        await hosts_beside(window.document)
+    assert in_time((process_time() - began) / 10, 0.2)
+    assert LOOK_MS / 1000 + 2 * 0.2 < 1  # it may have begun to look just before
+
+
+async def test_a_log_that_cannot_be_read_yet_holds_no_red_up(window: MainWindow, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "policy.toml"
+    other.parent.mkdir()
+    other.write_text(POLICY, "utf-8")
+    with Workspace.open(other) as workspace:
+        await workspace.call("coder", "file", {})
+        log = workspace.audit.path
+    with closing(sqlite3.connect(log, isolation_level=None)) as busy:
+        busy.execute("PRAGMA locking_mode = EXCLUSIVE")
+        busy.execute("BEGIN EXCLUSIVE")
+        write_host_file(install_edit(host_file("claude-code", HostScope.USER, host_around()), other, "coder"))
+        await until(lambda: has_gate(window))
+        settings(window).write_text(SETTINGS, "utf-8")
+        await until(lambda: cell(window, STATE) == "its gate does not hold")
+        current = page_of(window).current_host
+        assert current is not None
+        assert current.calls_today is None
+        busy.execute("ROLLBACK")
+    await until(lambda: (one := page_of(window).current_host) is not None and one.calls_today == 1)
+
+
+async def test_a_hook_that_its_agent_no_longer_trusts_is_red(window: MainWindow) -> None:
+    home = settings(window).parent.parent
+    (home / ".codex").mkdir()
+    await until(lambda: choose(window, "codex"))
+    page = page_of(window)
+    press(page, "servers.gate")
+    await until(lambda: dialog() is not None)
+    shown = dialog()
+    assert shown is not None
+    press(shown, "hook.accept")
+    await until(lambda: has_gate(window))
+    host = page.current_host
+    assert host is not None
+    assert (host.is_trusted, host.level) == (False, HostLevel.RED)
+    assert "skips the hook without a word until" in told(page)
+    window.show_page("tools")
+    assert window.rail.button("servers").accessibleName() == "Servers, the gate before Codex does not hold"
 
 
 async def test_home_names_who_is_not_gated_and_whose_gate_does_not_hold(window: MainWindow) -> None:

@@ -23,7 +23,6 @@ from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.row_list import RowList
 from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.session.coding_agents import CodingAgents
 from gatewright_gui.session.document import ChangeSet
 from gatewright_gui.session.effects import (
     AgentReach,
@@ -70,7 +69,7 @@ class HomePage(Page):
         self.unused_view = named(RowList(), "home.unused", spoken=tr("Granted and never used"))
         self.review_button = named(QPushButton(), "home.review")
         self.calls = RecentCallsWatch(context.document, context.tasks, "home.calls", self.isVisible, self)
-        self.coding_agents = CodingAgents(context.document, context.tasks, "home.hosts", self.isVisible, self)
+        self.coding_agents = context.coding_agents
         self.empty = EmptyState(
             "users",
             tr("No agents yet"),
@@ -135,7 +134,7 @@ class HomePage(Page):
 
     def page_shown(self) -> None:
         """Bring up to date what was put off while nobody looked."""
-        self.notices.refresh()
+        self._show_coding_agents()
         self.band.refresh()
         self.calls.look()
         self.coding_agents.look()
@@ -144,7 +143,6 @@ class HomePage(Page):
     def end(self) -> None:
         """Let go of the log."""
         self.calls.end()
-        self.coding_agents.end()
 
     # what is known
 

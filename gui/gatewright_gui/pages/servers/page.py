@@ -46,7 +46,7 @@ from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.asked_today import AskedToday, asked_today, mending_of
 from gatewright_gui.session.catalogs import CatalogRow, Catalogs
 from gatewright_gui.session.clients import ClientFile, Clients, ClientStatus
-from gatewright_gui.session.coding_agents import CodingAgents, HostStatus, edit_to_remove
+from gatewright_gui.session.coding_agents import HostStatus, edit_to_remove
 from gatewright_gui.session.confinement import standing_of, why_not_run
 from gatewright_gui.session.effects import OriginReach, origins_of
 from gatewright_gui.session.recent_calls import RecentCalls, RecentCallsWatch, ToolCalls
@@ -109,7 +109,7 @@ class ServersPage(Page):
         """The row that somebody wants to see, until it is there."""
         self.catalogs = Catalogs(context.document, context.tasks, self)
         self.clients = Clients(context.document, context.tasks, self)
-        self.coding_agents = CodingAgents(context.document, context.tasks, "servers.hosts", self.isVisible, self)
+        self.coding_agents = context.coding_agents
         self.recent = RecentCallsWatch(context.document, context.tasks, "servers.calls", self.isVisible, self)
         self.model = ServerModel()
         self.empty = named(
@@ -163,7 +163,7 @@ class ServersPage(Page):
 
     def page_shown(self) -> None:
         """Servers, coding agents and clients may have come and gone meanwhile."""
-        self._refresh()
+        self._take_hosts()
         self._ask_reaches()
         self.clients.look()
         self.coding_agents.look()
@@ -173,7 +173,6 @@ class ServersPage(Page):
         """Look no more."""
         self._look.stop()
         self.recent.end()
-        self.coding_agents.end()
         self.catalogs.end()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
@@ -312,7 +311,8 @@ class ServersPage(Page):
 
     def _take_hosts(self) -> None:
         self._refresh()
-        self._count_asked()
+        if self.isVisible():
+            self._count_asked()
 
     def _look_after(self) -> None:
         if self.isVisible():
