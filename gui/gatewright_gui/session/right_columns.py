@@ -61,6 +61,11 @@ class OperationCell:
     but_paths: bool = False
     is_observed: bool = False
 
+    @property
+    def depends(self) -> bool:
+        """Tell whether what is not off is narrowed by limits, paths or values."""
+        return self.is_limited or self.but_paths or self.state is Cell.SOME_ASK
+
 
 _LIMITED, _BUT_PATHS, _OBSERVED = 0x10, 0x20, 0x40
 """Beside the state in the byte of a cell; the second one beside `ON` alone."""
@@ -123,13 +128,16 @@ class GridLayout:
 
 @frozen
 class Summary:
-    """A tool in one cell: `on` operations of `every` are shown to the model, and what else is worth a look."""
+    """Several operations in one cell: how many are on, ask first and are off, and what else is worth a look.
+
+    `depends`: limits, paths or values narrow some of what is not off; `overruled`: some are ticked and off.
+    """
 
     on: int
-    every: int
-    asks: bool
-    overruled: bool
-    limited: bool = False
+    asks: int
+    off: int
+    overruled: bool = False
+    depends: bool = False
     observed: bool = False
 
 
@@ -252,13 +260,12 @@ def summed(cells: bytes) -> Summary:
     def count(*states: Cell) -> int:
         return sum([number for cell, number in counts.items() if OPERATION_CELLS[cell].state in states])
 
-    asking = count(Cell.ASKS, Cell.LOCKED, Cell.SOME_ASK)
     return Summary(
-        on=count(Cell.ON) + asking,
-        every=len(cells) - count(Cell.MISSING),
-        asks=asking > 0,
+        on=count(Cell.ON, Cell.SOME_ASK),
+        asks=count(Cell.ASKS, Cell.LOCKED),
+        off=count(Cell.OFF, Cell.OVERRULED),
         overruled=count(Cell.OVERRULED) > 0,
-        limited=any(number for cell, number in counts.items() if cell & _LIMITED),
+        depends=any(number for cell, number in counts.items() if OPERATION_CELLS[cell].depends),
         observed=any(number for cell, number in counts.items() if cell & _OBSERVED),
     )
 

@@ -9,7 +9,7 @@ from gatewright_gui.app.scenes.player import NotHere, Tour, column, names
 from gatewright_gui.app.scenes.preview import compare_schema
 from gatewright_gui.pages.access.tools import limit_list
 from gatewright_gui.pages.access.tools.matrix import MatrixModel, Place
-from gatewright_gui.pages.access.tools.matrix_words import UNKNOWN
+from gatewright_gui.pages.access.tools.matrix_words import UNKNOWN, count_words
 from gatewright_gui.pages.access.tools.row_state import Switch
 from gatewright_gui.pages.access.tools.tool_delegate import ask_rect, box_rect
 from gatewright_gui.pages.access.tools.tool_tree import IDLE, SWITCH
@@ -102,8 +102,9 @@ def matrix(tour: Tour) -> None:
             if right.facts.has_operations:
                 cell = model.index(model.row_of(Place(tool, None)), model.column_of(agent.agent_id))
                 tour.until(lambda cell=cell: cell.data() != UNKNOWN, "the cells")
-                on = sum(not op.is_hidden for op in right.operations)
-                wanted[f"{agent.agent_id} {tool}"] = f"{on}/{len(right.operations)}"
+                verdicts = [Verdict.DENY if op.is_hidden else op.verdict for op in right.operations]
+                counts = (verdicts.count(verdict) for verdict in (Verdict.ALLOW, Verdict.ASK, Verdict.DENY))
+                wanted[f"{agent.agent_id} {tool}"] = count_words(*counts)
                 found[f"{agent.agent_id} {tool}"] = cell.data()
     tour.check("every cell counts what the engine allows", found, wanted)
     tour.show("matrix", f"{len(document.agents)} agents by {model.tool_count} tools")

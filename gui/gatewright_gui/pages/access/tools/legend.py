@@ -1,14 +1,11 @@
-"""The meaning of boxes, marks and icons of the tree and the matrix: a button that opens the list of them."""
+"""The meaning of boxes, marks and icons of the tree: a button that opens the list of them."""
 
-from PySide6.QtCore import QRect, Qt
-from PySide6.QtGui import QIcon, QPainter, QPixmap
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu, QToolButton
 
-from gatewright_gui.pages.access.tools.share_counter import paint_share
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import CheckState, Role, current_look, tie_icon
-from gatewright_gui.session.path_share import Share
 
 BOXES = (
     (CheckState.ON, mark("on")),
@@ -17,13 +14,10 @@ BOXES = (
     (CheckState.BLOCKED, mark("no effect: ticked, and turned off by another layer")),
 )
 MARKS: tuple[tuple[str, Role, str], ...] = (
-    ("hand", "ask", mark("in the matrix: asks first; a dot where some operations do")),
     ("lock", "ask", mark("asks first, and the switch cannot change that")),
     ("trash", "deny", mark("deletes")),
     ("send", "deny", mark("sends out")),
     ("terminal", "deny", mark("runs commands")),
-    ("triangle-alert", "ask", mark("in the matrix: some of it has no effect")),
-    ("list-filter", "muted", mark("in the matrix: limits, or it depends on the arguments")),
     ("pencil", "ask", mark("an operation that is free text")),
     ("terminal", "ask", mark("open-ended: it may do what nobody listed")),
     ("circle-help", "ask", mark("operations that were guessed; look at them")),
@@ -50,11 +44,5 @@ class LegendButton(QToolButton):
         for state, words in BOXES:
             menu.addAction(current_look().check_icon(state), tr(words))
         menu.addSeparator()
-        picture = QPixmap(16, 16)
-        picture.fill(Qt.GlobalColor.transparent)
-        painter = QPainter(picture)
-        paint_share(painter, QRect(0, 5, 16, 6), Share(1, 1, 2))
-        painter.end()
-        menu.addAction(QIcon(picture), tr("in the matrix: files denied, asked for first, allowed"))
         for icon, role, words in MARKS:
             tie_icon(menu.addAction(tr(words)), icon, role)

@@ -3,7 +3,7 @@
 It is a table and not a tree, so that both headers stay where they are when the cells scroll.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
@@ -12,7 +12,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, Signal
 
 from gatewright.workspace.api import Agent, Reason, frozen
 from gatewright_gui.pages.access.agents import agent_fits
-from gatewright_gui.pages.access.tools.matrix_words import long_words, plain_words, short_words
+from gatewright_gui.pages.access.tools.matrix_words import long_words, short_words
 from gatewright_gui.pages.access.tools.notes import Note
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.table_model import Index
@@ -74,6 +74,8 @@ class MatrixModel(QAbstractTableModel):
         self._every_agent: tuple[Agent, ...] = ()
         self._agents: tuple[Agent, ...] = ()
         self._columns: dict[str, int] = {}
+        self._heads: list[int] | None = None
+        """The rows of groups, from the top; None: to be found again."""
         self._rows: list[tuple[int, int]] = []
         """Number of the tool in the layout, number of the operation, -1 for the tool; `GROUP` and the first tool."""
         self._groups: dict[str, list[GridTool]] = {}
@@ -170,7 +172,7 @@ class MatrixModel(QAbstractTableModel):
         found = [(number, tool, fitting) for number, tool in enumerate(tools) if (fitting := self._fitting(tool))]
         if self._words and len(found) <= MOST_OPENED:
             self._open |= {tool.name for _, tool, _ in found}
-        self._rows, self._groups, self._tool_count = [], {}, len(found)
+        self._heads, self._rows, self._groups, self._tool_count = None, [], {}, len(found)
         for number, tool, fitting in found:
             if self._layout.is_grouped:
                 if tool.origin not in self._groups:
@@ -245,8 +247,18 @@ class MatrixModel(QAbstractTableModel):
 
     def _row_of_group(self, origin: str) -> int:
         tools = self._layout.tools
-        rows = (row for row, (number, op) in enumerate(self._rows) if op == GROUP and tools[number].origin == origin)
-        return next(rows, -1)
+        return next((row for row in self._group_rows if tools[self._rows[row][0]].origin == origin), -1)
+
+    @property
+    def _group_rows(self) -> list[int]:
+        if self._heads is None:
+            self._heads = [row for row, (_, op) in enumerate(self._rows) if op == GROUP]
+        return self._heads
+
+    def group_row_of(self, row: int) -> int:
+        """The row of the group that a row belongs to; -1 where there are none."""
+        heads = self._group_rows
+        return heads[bisect_right(heads, row) - 1] if heads and row >= 0 else -1
 
     def column_of(self, agent_id: str | None) -> int:
         """The column of an agent, -1 when it is not shown."""
@@ -275,7 +287,7 @@ class MatrixModel(QAbstractTableModel):
             self.group_folded.emit(group.origin, not on)
         if tool is None or not self.can_open(row) or self.is_open(row) == on:
             return
-        number, fitting = self._rows[row][0], self._fitting(tool)
+        number, fitting, self._heads = self._rows[row][0], self._fitting(tool), None
         if on:
             self._open.add(tool.name)
             self.beginInsertRows(QModelIndex(), row + 1, row + len(fitting))
@@ -343,7 +355,7 @@ class MatrixModel(QAbstractTableModel):
         """Whether anything of the cell is ticked; None while that is not known."""
         found = self.cell(row, column)
         if isinstance(found, Summary):
-            return found.on > 0 or found.overruled
+            return found.on + found.asks > 0 or found.overruled
         return None if found is None else found.state not in {Cell.OFF, Cell.MISSING}
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
@@ -425,7 +437,7 @@ class MatrixModel(QAbstractTableModel):
         for row in rows:
             place = self.place_at(row)
             if place is not None:
-                cells = (plain_words(self.cell(row, column)) for column in columns)
+                cells = (short_words(self.cell(row, column)) for column in columns)
                 lines.append("\t".join((place.tool or place.origin, place.operation or "", *cells)))
         return "\n".join(lines) + "\n"
 

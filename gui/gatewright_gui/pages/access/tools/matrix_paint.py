@@ -1,151 +1,179 @@
-"""Draws the matrix: its cells, and its two frozen edges with agents over the columns and tools before the rows.
+"""Draws the matrix: its cells, one mark each, its two frozen edges, and the line that says what the marks mean.
 
 What a cell shows is drawn once for each kind of cell and kept as a picture, since hundreds of cells are seen at a time.
 """
 
-from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QMouseEvent, QPainter, QPixmap
-from PySide6.QtWidgets import QHeaderView, QWidget
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
+from PySide6.QtWidgets import QHeaderView, QSizePolicy, QWidget
 
 from gatewright_gui.pages.access.tools.matrix import MatrixModel
-from gatewright_gui.pages.access.tools.matrix_words import short_words
-from gatewright_gui.pages.access.tools.share_counter import paint_share
-from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.look import CheckState, Role, current_look, role_colour
+from gatewright_gui.pages.access.tools.matrix_words import ASKS, OFF, ON, short_words
+from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.layout import named
+from gatewright_gui.qt.look import CheckState, Pair, current_look, role_colour
 from gatewright_gui.qt.plaintext import LEFT, line_text
-from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.right_columns import Cell, OperationCell, Summary
 
-BOX = 16
-MARK = 12
-GAP = 4
-DOT = 6
-BAR_WIDTH, BAR_HEIGHT = 40, 3
+BOX = 18
+"""Pixels of a mark."""
+CELL_WIDTH, WIDEST_UPRIGHT = 34, 48
+"""The narrowest cell, and the widest below a name that stands upright."""
+_PICTURE = BOX + 8
+_SIGN, _EYE = 7, 11
+_RADIUS = 4
 MOST_KEPT = 2_000
 """Pictures of cells that are kept."""
-CELL_WIDTH = 70
-"""The narrowest cell that shows counts of two digits, two marks and the dot."""
-_BOX_LEFT = min((CELL_WIDTH - BOX) // 2, CELL_WIDTH - BOX - 2 * (GAP + MARK) - 3)
-"""As far in the middle as two marks at its right allow."""
-_BOXES = {
-    Cell.OFF: CheckState.OFF,
-    Cell.ON: CheckState.ON,
-    Cell.ASKS: CheckState.ON,
-    Cell.LOCKED: CheckState.ON,
-    Cell.OVERRULED: CheckState.BLOCKED,
-    Cell.SOME_ASK: CheckState.ON,
-}
-_ASKS: tuple[str, Role] = ("hand", "ask")
-_MARKS: dict[Cell, tuple[str, Role]] = {Cell.ASKS: _ASKS, Cell.LOCKED: ("lock", "ask"), Cell.SOME_ASK: _ASKS}
-_LIMITED: tuple[str, Role] = ("list-filter", "muted")
-_OVERRULED: tuple[str, Role] = ("triangle-alert", "ask")
-_OBSERVED: tuple[str, Role] = ("eye", "ask")
 
 
 class CellPainter:
     """Call `forget` when the theme changes."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[Summary | OperationCell | None, Share | None, float], QPixmap] = {}
+        self._kept: dict[tuple[Summary | OperationCell | None, float], QPixmap] = {}
 
     def forget(self) -> None:
         """Draw everything anew."""
         self._kept.clear()
 
-    def paint(
-        self,
-        painter: QPainter,
-        place: QRect,
-        found: Summary | OperationCell | None,
-        scale: float,
-        share: Share | None = None,
-    ) -> None:
-        """What the cell shows, in its middle; `share`: of the files, where it goes by the path."""
-        key = (found, share, scale)
+    def paint(self, painter: QPainter, place: QRect, found: Summary | OperationCell | None, scale: float) -> None:
+        """Draw the mark of a cell in its middle."""
+        key = (found, scale)
         picture = self._kept.get(key)
         if picture is None:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
-            picture = self._kept[key] = _drawn(painter, found, share, scale)
-        wide, high = round(picture.width() / scale), round(picture.height() / scale)
+            picture = self._kept[key] = _drawn(painter, found, scale)
         painter.drawPixmap(
-            place.left() + (place.width() - wide) // 2, place.top() + (place.height() - high) // 2, picture
+            place.left() + (place.width() - _PICTURE) // 2, place.top() + (place.height() - _PICTURE) // 2, picture
         )
 
 
 def box_rect(place: QRect) -> QRect:
-    """Where the box of an operation's cell is."""
-    left = place.left() + (place.width() - CELL_WIDTH) // 2 + _BOX_LEFT
-    return QRect(left, place.top() + (place.height() - BOX) // 2, BOX, BOX)
+    """Where the mark of a cell is."""
+    return QRect(place.left() + (place.width() - BOX) // 2, place.top() + (place.height() - BOX) // 2, BOX, BOX)
 
 
-def _drawn(like: QPainter, found: Summary | OperationCell | None, share: Share | None, scale: float) -> QPixmap:
-    height = BOX + 2 * (BAR_HEIGHT + 1)
-    picture = QPixmap(round(CELL_WIDTH * scale), round(height * scale))
+def _drawn(like: QPainter, found: Summary | OperationCell | None, scale: float) -> QPixmap:
+    picture = QPixmap(round(_PICTURE * scale), round(_PICTURE * scale))
     picture.setDevicePixelRatio(scale)
     picture.fill(Qt.GlobalColor.transparent)
     painter = QPainter(picture)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setFont(like.font())
-    whole = QRect(0, BAR_HEIGHT, CELL_WIDTH, BOX + 2)
+    whole = QRect(0, 0, _PICTURE, _PICTURE)
+    box = box_rect(whole)
     match found:
-        case Summary():
-            _draw_summary(painter, whole, found)
-        case OperationCell(state) if state in _BOXES:
-            _draw_cell(painter, whole, found)
+        case Summary(on, asks, off) if on + asks + off:
+            _draw_mark(painter, box, on, asks, off, is_idle=found.overruled)
+            _draw_sign(painter, box, depends=found.depends, observed=found.observed)
+        case OperationCell(state) if state is not Cell.MISSING:
+            asks = int(state in {Cell.ASKS, Cell.LOCKED})
+            off = int(state in {Cell.OFF, Cell.OVERRULED})
+            _draw_mark(painter, box, 1 - asks - off, asks, off, is_idle=state is Cell.OVERRULED)
+            _draw_sign(painter, box, depends=found.depends and not off, observed=found.is_observed)
         case _:
             painter.setPen(role_colour("muted"))
             painter.drawText(whole, Qt.AlignmentFlag.AlignCenter, short_words(found))
-    if share is not None:
-        paint_share(painter, QRect((CELL_WIDTH - BAR_WIDTH) // 2, height - BAR_HEIGHT, BAR_WIDTH, BAR_HEIGHT), share)
     painter.end()
     return picture
 
 
-def _draw_cell(painter: QPainter, whole: QRect, found: OperationCell) -> None:
-    """The box, at its right what asks (on a soft ground where every call does), and what limits it."""
-    look, left = current_look(), _BOX_LEFT
-    look.check_icon(_BOXES[found.state]).paint(painter, QRect(left, whole.top() + 1, BOX, BOX))
-    at = left + BOX + GAP
-    if found.state in _MARKS:
-        if found.state is not Cell.SOME_ASK:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(look.palette.verdict.ask.soft))
-            painter.drawRoundedRect(_mark_rect(whole, at).adjusted(-2, -2, 2, 2), 3, 3)
-        look.icon(*_MARKS[found.state]).paint(painter, _mark_rect(whole, at))
-        at += MARK + GAP
-    if found.is_observed or found.is_limited:  # one of them has room
-        look.icon(*(_OBSERVED if found.is_observed else _LIMITED)).paint(painter, _mark_rect(whole, at))
+def _draw_mark(painter: QPainter, box: QRect, on: int, asks: int, off: int, *, is_idle: bool = False) -> None:
+    """Draw one mark: empty for Off, a hand for Ask first, a hook for On; filled from below where they differ.
+
+    `is_idle`: something is ticked and off; seen where all is off.
+    """
+    look = current_look()
+    verdict = look.palette.verdict
+    if not on and not asks:
+        look.check_icon(CheckState.BLOCKED if is_idle else CheckState.OFF).paint(painter, box.adjusted(1, 1, -1, -1))
+    elif not off and not (on and asks):
+        pair = verdict.allow if on else verdict.ask
+        _draw_box(painter, box, pair, pair.soft)
+        icon = look.icon("check", "allow") if on else look.icon("hand", "ask")
+        icon.paint(painter, box.adjusted(3, 3, -3, -3))
+    else:
+        _draw_box(painter, box, verdict.allow if on else verdict.ask, look.palette.surface)
+        room = QRectF(box).adjusted(3, 3, -3, -3)
+        bottom, every = room.bottom(), on + asks + off
+        for count, colour in ((on, verdict.allow.fg), (asks, verdict.ask.fg)):
+            high = max(room.height() * count / every, 2.0) if count else 0.0
+            painter.fillRect(QRectF(room.left(), bottom - high, room.width(), high), QColor(colour))
+            bottom -= high
 
 
-def _draw_summary(painter: QPainter, whole: QRect, found: Summary) -> None:
-    """Counts on a bar of how much is on, marks behind, a dot in the corner where some ask first."""
-    known = ((found.observed, _OBSERVED), (found.limited, _LIMITED), (found.overruled, _OVERRULED))
-    text = short_words(found)
-    wide = painter.fontMetrics().horizontalAdvance(text)
-    inner = whole.width() - (DOT + 2 if found.asks else 0)
-    marks = [mark for stands, mark in known if stands][: max(0, inner - wide) // (MARK + 2)]
-    left = (inner - wide - len(marks) * (MARK + 2)) // 2
-    palette = current_look().palette
-    bar = whole.adjusted(1, 0, -2, 0)
-    bar.setWidth(round(bar.width() * found.on / found.every) if found.every else 0)
-    painter.fillRect(bar, QColor(palette.verdict.allow.soft))
-    if found.asks:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+def _draw_box(painter: QPainter, box: QRect, pair: Pair, ground: str) -> None:
+    painter.setPen(QPen(QColor(pair.fg), 1))
+    painter.setBrush(QColor(ground))
+    painter.drawRoundedRect(QRectF(box).adjusted(0.5, 0.5, -0.5, -0.5), _RADIUS, _RADIUS)
+
+
+def _draw_sign(painter: QPainter, box: QRect, *, depends: bool, observed: bool) -> None:
+    """Draw in the corner of a mark an eye for what is only observed, or a dot for what depends on path or value."""
+    look = current_look()
+    if observed:
+        at = QRect(box.right() - _EYE + 4, box.top() - 4, _EYE, _EYE)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(palette.verdict.ask.fg))
-        painter.drawEllipse(whole.right() - DOT - 2, whole.top() + 1, DOT, DOT)
-    colour = palette.muted if found.on == 0 else palette.verdict.allow.fg if found.on == found.every else palette.text
-    painter.setPen(QColor(colour))
-    painter.drawText(QPoint(left, whole.top() + (whole.height() + painter.fontMetrics().capHeight()) // 2), text)
-    at = left + wide + 3
-    for icon, role in marks:
-        current_look().icon(icon, role).paint(painter, _mark_rect(whole, at))
-        at += MARK + 2
+        painter.setBrush(QColor(look.palette.surface))
+        painter.drawEllipse(at.adjusted(-1, -1, 1, 1))
+        look.icon("eye", "ask").paint(painter, at)
+    elif depends:
+        painter.setPen(QPen(QColor(look.palette.surface), 1.5))
+        painter.setBrush(QColor(look.palette.accent.fg))
+        painter.drawEllipse(QRect(box.right() - _SIGN + 3, box.top() - 3, _SIGN, _SIGN))
 
 
-def _mark_rect(whole: QRect, left: int) -> QRect:
-    return QRect(left, whole.top() + (whole.height() - MARK) // 2, MARK, MARK)
+LEGEND: tuple[tuple[Summary | OperationCell, str], ...] = (
+    (OperationCell(Cell.OFF), OFF),
+    (OperationCell(Cell.ASKS), ASKS),
+    (OperationCell(Cell.ON), ON),
+    (Summary(on=3, asks=2, off=4), mark("Part")),
+    (OperationCell(Cell.ON, is_limited=True), mark("By path or value")),
+    (OperationCell(Cell.OVERRULED), mark("No effect")),
+    (OperationCell(Cell.ON, is_observed=True), mark("Observed")),
+)
+
+
+class MatrixLegend(QWidget):
+    """One line that always stands below the cells; what has no room is in its tip."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        words = ", ".join(tr(words) for _, words in LEGEND)
+        named(self, "agents.matrix.legend", spoken=tr("Legend: {marks}", marks=words), tip=words)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._painter = CellPainter()
+        self.setFont(current_look().small_font)
+        current_look().changed.connect(self._dress)
+
+    def _dress(self) -> None:
+        self._painter.forget()
+        self.setFont(current_look().small_font)
+        self.update()
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """Room for one line of marks."""
+        return QSize(0, max(_PICTURE, self.fontMetrics().height()) + 4)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """Draw each mark with its word, closer where the room is small."""
+        del event
+        painter, metrics = QPainter(self), self.fontMetrics()
+        parts = [(found, tr(words), metrics.horizontalAdvance(tr(words))) for found, words in LEGEND]
+        wide = sum(_PICTURE + advance for *_, advance in parts) + 2 * _PAD
+        gap = min(max((self.width() - wide) // len(parts), 4), 16)
+        left = _PAD
+        painter.setPen(role_colour("muted"))
+        for found, words, advance in parts:
+            if left + _PICTURE + advance > self.width():
+                break
+            self._painter.paint(painter, QRect(left, 0, _PICTURE, self.height()), found, self.devicePixelRatioF())
+            painter.drawText(QRect(left + _PICTURE, 0, advance + 2, self.height()), LEFT, words)
+            left += _PICTURE + advance + gap
+        painter.end()
 
 
 # the edges
@@ -218,7 +246,7 @@ class AgentEdge(_Edge):
         count = max(self.count(), 1)
         share = room // count
         upright = share < LEAST_NAMED
-        wide = CELL_WIDTH if upright else min(WIDEST_AGENT, share)
+        wide = max(CELL_WIDTH, min(WIDEST_UPRIGHT, share)) if upright else min(WIDEST_AGENT, share)
         names = (agent.agent_id for agent in self.table.agents)
         longest = max(map(self.fontMetrics().horizontalAdvance, names), default=0)
         high = max(LOWEST, min(HIGHEST, longest * 11 // 10 + 2 * _PAD))
@@ -264,6 +292,22 @@ class ToolEdge(_Edge):
         super().__init__(Qt.Orientation.Vertical, tr("Tools and operations"), parent)
         self.setDefaultSectionSize(current_look().tokens.row_height)
         self._wide = NARROWEST_NAMES
+        self.pinned: Callable[[], Sequence[int]] = tuple
+        """Asked for the rows that stand at the top although they lie above what is seen."""
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """Paint the names, over them those that stay."""
+        super().paintEvent(event)
+        painter, high = QPainter(self.viewport()), self.defaultSectionSize()
+        painter.setFont(self.font())
+        for at, row in enumerate(self.pinned()):
+            self.paintSection(painter, QRect(0, at * high, self.width(), high), row)
+        painter.end()
+
+    def row_at(self, at: QPoint) -> int:
+        """Return the row under a point, one that stays before the one that it covers; -1 beyond the rows."""
+        place, pinned = at.y() // self.defaultSectionSize(), self.pinned()
+        return pinned[place] if 0 <= place < len(pinned) else self.logicalIndexAt(at)
 
     def fit(self, room: int) -> None:
         """As wide as the longest name of what is shown, within bounds."""
@@ -316,11 +360,16 @@ class ToolEdge(_Edge):
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """On the arrow: open or close. Elsewhere the line is chosen."""
         at = event.position()
-        row = self.logicalIndexAt(at.toPoint())
+        row = self.row_at(at.toPoint())
         step = _STEP if self.table.is_grouped and self.table.group_at(row) is None else 0
         is_arrow = row >= 0 and self.table.can_open(row) and at.x() < _PAD + step + _ARROW + 2
         if event.button() == Qt.MouseButton.LeftButton and is_arrow:
             self.open_requested.emit(row)
+            event.accept()
+            return
+        if row in self.pinned():  # Qt would choose the one that it covers
+            self.about_to_choose.emit()
+            self.sectionPressed.emit(row)
             event.accept()
             return
         super().mousePressEvent(event)
@@ -328,7 +377,7 @@ class ToolEdge(_Edge):
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Twice on a name opens it; twice on the arrow is two clicks."""
         if event.button() == Qt.MouseButton.LeftButton:
-            self.open_requested.emit(self.logicalIndexAt(event.position().toPoint()))
+            self.open_requested.emit(self.row_at(event.position().toPoint()))
             event.accept()
             return
         super().mouseDoubleClickEvent(event)

@@ -8,8 +8,8 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from gatewright.workspace.api import Reason
-from gatewright_gui.pages.access.tools.legend import LegendButton
 from gatewright_gui.pages.access.tools.matrix import MatrixModel, Place
+from gatewright_gui.pages.access.tools.matrix_paint import MatrixLegend
 from gatewright_gui.pages.access.tools.matrix_view import Block, MatrixView
 from gatewright_gui.pages.access.tools.notes import Note, notes_of, observed_notes
 from gatewright_gui.pages.access.tools.row_state import operation_reasons, tool_reasons
@@ -66,7 +66,7 @@ class MatrixPane(QWidget):
         self.nothing = EmptyState(*NOTHING_FITS, action=tr("Show all"))
         searches = (stretch(self.search, 3), stretch(self.agent_search, 2))
         buttons = (self.differs, self.open_all, self.close_all)
-        self.controls = row_of(*searches, *buttons, LegendButton("agents.matrix.legend"), space=2, margins=(2, 1, 1, 1))
+        self.controls = row_of(*searches, *buttons, space=2, margins=(2, 1, 1, 1))
         self._stack = QStackedWidget()
         self._kept: tuple[str | None, Place | None] = (None, None)
         self._lay_out()
@@ -77,7 +77,7 @@ class MatrixPane(QWidget):
         self._stack.addWidget(self.view)
         self._stack.addWidget(self.nothing)
         foot = row_of(stretch(self.said), self.note, space=3, margins=(2, 1))
-        column_of(self.controls, stretch(self._stack), foot, into=self)
+        column_of(self.controls, stretch(self._stack), MatrixLegend(), foot, into=self)
 
     def _connect(self) -> None:
         view, selection = self.view, self._context.selection

@@ -6,7 +6,17 @@ It paints its cells itself: a delegate that is called for each of hundreds of ce
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QPoint, QRect, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QKeySequence, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
+from PySide6.QtGui import (
+    QColor,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QShowEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QTableView, QWidget
 
 from gatewright.workspace.api import frozen
@@ -18,7 +28,6 @@ from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.item_view import choose_alone
-from gatewright_gui.session.right_columns import OperationCell
 
 _OPEN_KEYS = {Qt.Key.Key_Plus.value: True, Qt.Key.Key_Minus.value: False}
 _SIDE_KEYS = {Qt.Key.Key_Right.value: True, Qt.Key.Key_Left.value: False}
@@ -59,6 +68,8 @@ class MatrixView(QTableView):
         self._table = table
         self._painter = CellPainter()
         self.setItemDelegate(Delegate(self))
+        self._fitted: tuple[object, ...] = ()
+        """What the edges were fitted to."""
         self._pressed = self._mouse = QPoint(-1, -1)
         self._before_line = (-1, -1)
         self.agent_edge, self.tool_edge = AgentEdge(), ToolEdge()
@@ -80,6 +91,7 @@ class MatrixView(QTableView):
     def _connect(self) -> None:
         current_look().changed.connect(self._painter.forget)
         self.tool_edge.open_requested.connect(self._turn_open)
+        self.tool_edge.pinned = self.pinned
         self.selectionModel().currentChanged.connect(self._moved)
         for bar in (self.horizontalScrollBar(), self.verticalScrollBar()):
             bar.valueChanged.connect(self.view_changed)
@@ -98,11 +110,22 @@ class MatrixView(QTableView):
     # what is shown
 
     def fit(self) -> None:
-        """Sizes of both edges, for what is shown now."""
-        self.tool_edge.fit(self.width())
-        scroll = self.verticalScrollBar().sizeHint().width()
-        self.agent_edge.fit(self.width() - self.tool_edge.sizeHint().width() - scroll - 2)
+        """Size both edges, for what is shown now; while nobody looks that is left until somebody does."""
+        if not self.isVisible():
+            return
+        table = self._table
+        wanted = (self.width(), table.agents, table.rowCount(), table.tool_at(0), self.font().key())
+        if wanted != self._fitted:
+            self._fitted = wanted  # first: other sizes lead here again
+            self.tool_edge.fit(self.width())
+            scroll = self.verticalScrollBar().sizeHint().width()
+            self.agent_edge.fit(self.width() - self.tool_edge.sizeHint().width() - scroll - 2)
         self.view_changed.emit()
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """Fit what came while nobody looked."""
+        super().showEvent(event)
+        self.fit()
 
     def agents_in_view(self) -> tuple[str, ...]:
         """The agents whose columns are seen, and a few beside them."""
@@ -167,6 +190,52 @@ class MatrixView(QTableView):
 
     # painting
 
+    def pinned(self) -> tuple[int, ...]:
+        """Return the rows that stay at the top: of the first row its group, of the next its tool, while that is open.
+
+        They lie above what is seen, and stand there nevertheless.
+        """
+        high, table, found = self.tool_edge.defaultSectionSize(), self._table, list[int]()
+        for holder in (table.group_row_of, table.top_of):
+            row = holder(self.rowAt(len(found) * high + high // 2))  # the half of a row may lie below those that stay
+            is_above = row >= 0 and self.rowViewportPosition(row) < len(found) * high
+            if is_above and row not in found and table.can_open(row) and table.is_open(row):
+                found.append(row)
+        return tuple(found)
+
+    def indexAt(self, point: QPoint) -> QModelIndex:  # noqa: N802
+        """Return the cell under a point; of a row that stays before the one that it covers."""
+        place, pinned = point.y() // self.tool_edge.defaultSectionSize(), self.pinned()
+        if 0 <= place < len(pinned):
+            return self._table.index(pinned[place], self.columnAt(point.x()))
+        return super().indexAt(point)
+
+    def cell_rect(self, index: Index) -> QRect:
+        """Return where a cell is drawn: one of a row that stays is at the top."""
+        pinned, rect = self.pinned(), self.visualRect(index)
+        if index.row() in pinned:
+            rect.moveTop(pinned.index(index.row()) * rect.height())
+        return rect
+
+    def scrollTo(  # noqa: N802
+        self, index: Index, hint: QAbstractItemView.ScrollHint = QAbstractItemView.ScrollHint.EnsureVisible
+    ) -> None:
+        """Bring a cell into view, below the rows that stay there."""
+        super().scrollTo(index, hint)
+        table, row = self._table, index.row()
+        above = {table.group_row_of(row), table.top_of(row)} - {row, -1}
+        covered = len(above) * self.tool_edge.defaultSectionSize() - self.rowViewportPosition(row)
+        if index.isValid() and covered > 0:
+            self.verticalScrollBar().setValue(self.verticalScrollBar().value() - covered)
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: N802
+        """Scroll, and paint anew where rows stay and where their pictures were moved to."""
+        super().scrollContentsBy(dx, dy)
+        if dy:
+            high = 2 * self.tool_edge.defaultSectionSize() + abs(dy)
+            for part in (self.viewport(), self.tool_edge.viewport()):
+                part.update(0, 0, part.width(), high)
+
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         """The cells that are to be painted: ground, selection, what they show, the frame of the current one."""
         place = event.rect()
@@ -175,34 +244,37 @@ class MatrixView(QTableView):
         painter = QPainter(self.viewport())
         painter.setFont(self.font())
         painter.fillRect(place, QColor(current_look().palette.surface))
-        scale = self.devicePixelRatioF()
         columns = [(c, self.columnViewportPosition(c), self.columnWidth(c)) for c in across]
-        for row in rows:
-            top, high = self.rowViewportPosition(row), self.rowHeight(row)
-            self._paint_row_ground(painter, row, columns)
-            for column, left, wide in columns:
-                cell = self._table.cell(row, column)
-                share = self._table.share(row, column) if isinstance(cell, OperationCell) else None
-                self._painter.paint(painter, QRect(left, top, wide, high), cell, scale, share)
-        if self.currentIndex().isValid() and self.hasFocus():
-            painter.setPen(QColor(current_look().palette.focus))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(self.visualRect(self.currentIndex()).adjusted(0, 0, -2, -2))
+        over, here = self.indexAt(self._mouse), self.currentIndex()
+        if columns:
+            for row in rows:
+                self._paint_row(painter, row, self.rowViewportPosition(row), columns, over)
+        pinned, high = self.pinned(), self.tool_edge.defaultSectionSize()
+        if here.isValid() and self.hasFocus() and here.row() not in pinned:
+            self._paint_frame(painter, here)
+        for at, row in enumerate(pinned if columns else ()):
+            painter.fillRect(columns[0][1], at * high, self.width(), high, QColor(current_look().palette.surface))
+            self._paint_row(painter, row, at * high, columns, over)
+        if here.isValid() and self.hasFocus() and here.row() in pinned:
+            self._paint_frame(painter, here)
         painter.end()
 
-    def _paint_row_ground(self, painter: QPainter, row: int, columns: Sequence[tuple[int, int, int]]) -> None:
-        if not columns:
-            return
-        palette = current_look().palette
-        top, high = self.rowViewportPosition(row), self.rowHeight(row)
+    def _paint_frame(self, painter: QPainter, index: QModelIndex) -> None:
+        painter.setPen(QColor(current_look().palette.focus))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(self.cell_rect(index).adjusted(0, 0, -2, -2))
+
+    def _paint_row(
+        self, painter: QPainter, row: int, top: int, columns: Sequence[tuple[int, int, int]], over: QModelIndex
+    ) -> None:
+        palette, high = current_look().palette, self.rowHeight(row)
         left, right = columns[0][1], columns[-1][1] + columns[-1][2]
         if self._table.group_at(row) is not None:
             painter.fillRect(left, top, right - left, high, QColor(palette.raised))
-        over = self.indexAt(self._mouse)
         if over.row() == row:
             painter.fillRect(left, top, right - left, high, QColor(palette.hover))
         chosen = QColor(palette.selection if self.hasFocus() else palette.selection_inactive)
-        selection, model = self.selectionModel(), self._table
+        selection, model, scale = self.selectionModel(), self._table, self.devicePixelRatioF()
         any_chosen = selection.rowIntersectsSelection(row, QModelIndex())
         for column, at, wide in columns:
             if any_chosen and selection.isSelected(model.index(row, column)):
@@ -210,6 +282,7 @@ class MatrixView(QTableView):
             elif over.column() == column:
                 painter.fillRect(at, top, wide, high, QColor(palette.hover))
             painter.fillRect(at + wide - 1, top, 1, high, QColor(palette.border))
+            self._painter.paint(painter, QRect(at, top, wide, high), model.cell(row, column), scale)
         painter.fillRect(left, top + high - 1, right - left, 1, QColor(palette.border))
 
     # keys and mouse
@@ -273,7 +346,7 @@ class MatrixView(QTableView):
         super().mousePressEvent(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
-        """A click on a box ticks it."""
+        """A click on a mark turns it on or off."""
         super().mouseReleaseEvent(event)
         plain = event.modifiers() == Qt.KeyboardModifier.NoModifier and event.button() == Qt.MouseButton.LeftButton
         at = event.position().toPoint()
@@ -281,18 +354,19 @@ class MatrixView(QTableView):
             self.toggle_requested.emit()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802
-        """Twice on a box is two ticks; twice on counts opens the tool."""
+        """Twice on a mark is two ticks; twice beside that of a tool opens the tool."""
         at = event.position().toPoint()
         index = self.indexAt(at)
         self.mousePressEvent(event)
-        if event.button() == Qt.MouseButton.LeftButton and index.isValid() and self._table.can_open(index.row()):
+        is_open = event.button() == Qt.MouseButton.LeftButton and index.isValid() and self._box_at(at) is None
+        if is_open and self._table.can_open(index.row()):
             self._turn_open(index.row())
 
     def _box_at(self, at: QPoint) -> QModelIndex | None:
         index = self.indexAt(at)
-        if not index.isValid() or not isinstance(self._table.cell(index.row(), index.column()), OperationCell):
+        if not index.isValid() or self._table.cell(index.row(), index.column()) is None:
             return None
-        return index if box_rect(self.visualRect(index)).adjusted(-4, -4, 4, 4).contains(at) else None
+        return index if box_rect(self.cell_rect(index)).adjusted(-4, -4, 4, 4).contains(at) else None
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Row and column under the mouse stand out."""
@@ -319,12 +393,12 @@ class MatrixView(QTableView):
         view = self.viewport()
         for index in (before, after):
             if index.isValid():
-                cell = self.visualRect(index)
+                cell = self.cell_rect(index)
                 view.update(0, cell.top(), view.width(), cell.height())
                 view.update(cell.left(), 0, cell.width(), view.height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
-        """More or fewer names fit."""
+        """More or fewer names fit, once the view has another width."""
         super().resizeEvent(event)
         self.fit()
 

@@ -1,28 +1,37 @@
-"""The words of the cells of the matrix: in the cell, in a sentence, and outside the app."""
+"""The words of the cells of the matrix, Off, Ask first and On: of an operation, and counted of several."""
 
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.right_columns import Cell, OperationCell, Summary
 
 UNKNOWN = "…"
 NOT_THERE = "–"
+OFF, ASKS, ON = mark("Off"), mark("Ask first"), mark("On")
 CELL_WORDS = {
     Cell.MISSING: mark("not in this agent's version"),
-    Cell.OFF: mark("off"),
-    Cell.ON: mark("on"),
-    Cell.ASKS: mark("asks first"),
-    Cell.LOCKED: mark("asks first, by another layer"),
-    Cell.OVERRULED: mark("off: blocked by policy"),
-    Cell.SOME_ASK: mark("on, asks first for some"),
+    Cell.OFF: OFF,
+    Cell.ON: ON,
+    Cell.ASKS: ASKS,
+    Cell.LOCKED: mark("Ask first, by another layer"),
+    Cell.OVERRULED: mark("Off: ticked, blocked by policy"),
+    Cell.SOME_ASK: mark("On, Ask first for some"),
 }
 
 
+def count_words(on: int, asks: int, off: int) -> str:
+    """Say of how many operations each holds; one word where all are alike."""
+    parts = [(count, tr(words)) for count, words in ((on, ON), (asks, ASKS), (off, OFF)) if count]
+    if len(parts) == 1:
+        return parts[0][1]
+    return ", ".join(f"{count:,} {words}" for count, words in parts) or NOT_THERE
+
+
 def short_words(found: Summary | OperationCell | None) -> str:
-    """What stands in the cell."""
+    """Say what holds in a cell."""
     match found:
         case None:
             return UNKNOWN
         case Summary():
-            return f"{found.on}/{found.every}" if found.every else NOT_THERE
+            return count_words(found.on, found.asks, found.off)
         case OperationCell(state, is_limited, but_paths, is_observed):
             said = tr(CELL_WORDS[state])
             if but_paths:
@@ -32,25 +41,15 @@ def short_words(found: Summary | OperationCell | None) -> str:
             return NOT_THERE if state is Cell.MISSING else said
 
 
-def plain_words(found: Summary | OperationCell | None) -> str:
-    """The cell outside the app: counts with words, so that a spreadsheet takes them for no date."""
-    return (
-        tr("{count:,} of {every:,}", count=found.on, every=found.every)
-        if isinstance(found, Summary)
-        else short_words(found)
-    )
-
-
 def long_words(found: Summary | OperationCell | None) -> str:
-    """The cell in a sentence."""
+    """Say the cell in a sentence."""
     match found:
         case None:
             return tr("being worked out")
         case Summary():
             notes = (
-                tr("{count:,} of {every:,} operations on", count=found.on, every=found.every),
-                tr("some ask first") if found.asks else "",
-                tr("some are limited") if found.limited else "",
+                short_words(found),
+                tr("some depend on the path or the value") if found.depends else "",
                 tr("some are blocked by policy") if found.overruled else "",
                 tr("some are only observed") if found.observed else "",
             )
