@@ -288,4 +288,4 @@ def headline(reaches: Reaches, ungated: Sequence[str]) -> str:
             told.append(tr("None can delete or run commands without asking."))
     elif reaches:
         told.append(tr("No agent can change anything here."))
-    return " ".join(told)
+    return "\n".join((*told[: bool(ungated)], " ".join(told[bool(ungated) :]))).rstrip()

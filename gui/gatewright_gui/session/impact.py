@@ -140,7 +140,7 @@ _AGAIN = {
     (True, False): mark("{who} can {what} in {ways} without asking"),
     (True, True): mark("{who} can {what} in {ways} after asking"),
     (False, True): mark("{who} must now ask first to {what} in {ways}"),
-    (False, False): mark("{who} can {what} in {ways}"),
+    (False, False): mark("{who} can still {what}, in {ways}"),
 }
 """What could be done before in another way too."""
 _WAY_WORDS = {

@@ -29,8 +29,8 @@ from gatewright.workspace.api import (
     sources_reached,
 )
 from gatewright_gui.qt.language import counted, tr
+from gatewright_gui.qt.look import VerdictName
 from gatewright_gui.session.file_index import PROTECTED, Decided, FileIndex, decide, level_of, walk
-from gatewright_gui.session.verdict import verdict_words
 
 MOST_COUNTED = 20_000
 """Entries of a source that are looked at: enough for the share, and done in a moment."""
@@ -63,10 +63,18 @@ class Share:
         return self.files > 0 and not (self.elsewhere and self.deny == self.files)
 
     @property
+    def parts(self) -> Mapping[VerdictName, tuple[int, str]]:
+        """The counts, each with its words: `1 asks first`."""
+        return {
+            "allow": (self.allow, tr("{count:,} without asking", count=self.allow)),
+            "ask": (self.ask, counted(self.ask, "asks first", "ask first")),
+            "deny": (self.deny, tr("{count:,} never", count=self.deny)),
+        }
+
+    @property
     def words(self) -> str:
-        """In words: `of 12 files allow 9, ask first 1, deny 2`."""
-        counts = {Verdict.ALLOW: self.allow, Verdict.ASK: self.ask, Verdict.DENY: self.deny}
-        said = ", ".join(f"{verdict_words(verdict)} {count:,}" for verdict, count in counts.items() if count)
+        """In words: `of 12 files 9 without asking, 1 asks first, 2 never`."""
+        said = ", ".join(words for count, words in self.parts.values() if count)
         unknown = tr("files in no source are not counted, and no level denies them") if self.elsewhere else ""
         if not said:
             return unknown or tr("there is no file yet")
@@ -86,7 +94,10 @@ Shares = Mapping[tuple[str, str], Share]
 def path_shares(
     workspace: Workspace, agent_id: str, tools: frozenset[str] | None = None, *, afresh: bool = False
 ) -> Shares:
-    """The shares of an agent, at these tools or at all. `afresh`: look at the disk again."""
+    """Return the shares of an agent, at these tools or at all. `afresh`: look at the disk again.
+
+    What makes new files has none: a file that is there is none that it may touch.
+    """
     if afresh:
         forget_files(workspace)
     policy = workspace.policy
@@ -101,6 +112,8 @@ def path_shares(
         facts = {op.name: op for op in tool.facts.operations}
         for operation, place in place_rights(policy, agent_id, tool).items():
             op = facts[operation]
+            if op.makes:
+                continue
             for source in (sources := sources_reached(policy, agent, tool.facts, op)):
                 if source.source_id not in seen:
                     seen[source.source_id] = source_files(workspace, source)

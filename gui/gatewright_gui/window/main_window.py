@@ -630,6 +630,9 @@ class MainWindow(QMainWindow):
         self.setWindowTitle(f"{title_text(document.name)}[*] - Gatewright" if document.name else "Gatewright[*]")
         for row in PAGES:
             self.rail.button(row.key).setEnabled(self.shelf.is_usable(row.key))
+        is_begun = document.is_open or document.failure is not None
+        for part in (self.rail, self.status):  # nothing of it works on the welcome
+            part.setVisible(is_begun)
         if document.failure is not None:
             self.show_page("problems")
         self.shelf.show_page(self.shelf.current_key)

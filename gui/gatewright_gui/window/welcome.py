@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 QUESTION = mark("What can your AI agents do on this computer?")
 PURPOSE = mark(
-    "Gatewright decides what each agent may do with each tool: tick operations, see what the model will see,"
-    " and try calls. Nothing is started or connected before you say so."
+    "Gatewright stands between an agent and its tools: you choose what it may do, what asks you first,"
+    " what it never sees."
 )
 NOTHING = mark("No coding agent and no MCP client was found on this computer.")
 WAYS: tuple[tuple[str, str, str, str], ...] = (
@@ -49,7 +49,7 @@ _MOST_RECENT, _MOST_CARDS = 5, 4
 
 
 class Welcome(QWidget):
-    """Looks for programs beside the window while it is seen; the keys begin at a new workspace."""
+    """Looks for programs beside the window while it is seen; the keys begin at the first gate, or a new workspace."""
 
     way_chosen = Signal(object)
     """Key of a way: str."""
@@ -106,6 +106,7 @@ class Welcome(QWidget):
         body = holding(
             column_of(
                 title,
+                purpose,
                 self._source,
                 self._unknown,
                 self.nothing,
@@ -114,7 +115,6 @@ class Welcome(QWidget):
                 otherwise,
                 row_of(stretch(), *ways[:_IN_FRONT], stretch(), space=2),
                 row_of(stretch(), *ways[_IN_FRONT:], stretch(), space=2),
-                purpose,
                 self._recent_title,
                 self._recent,
                 space=3,
@@ -156,8 +156,11 @@ class Welcome(QWidget):
     async def _look(self) -> None:
         found = await asyncio.to_thread(_found_programs)
         if isValid(self) and found != self._found:
-            self._found = found
+            is_first, self._found = self._found is None, found
             self._show_found()
+            gate = next((card.button for card in self.cards if card.program.policy is None), None)
+            if is_first and gate is not None and self.buttons["new"].hasFocus():
+                gate.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _show_all(self) -> None:
         self._shows_all = True
@@ -258,11 +261,11 @@ class ProgramCard(QFrame):
             self.button,
             into=self,
             space=3,
-            margins=(4, 2),
+            margins=(3, 2),
         )
 
 
-_NAME_WIDTH = 150
+_NAME_WIDTH = 124
 
 
 def _small(text: str) -> list[Label]:

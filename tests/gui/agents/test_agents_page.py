@@ -118,8 +118,8 @@ async def test_operation_that_asks_at_some_paths_shows_that_and_says_so_in_words
     await choose(window, "archivist")
     said, row = cell(window, "file", "append", Column.FACT), cell(window, "file", "append")
 
-    assert (said.data(), Asking(row.data(ASKING))) == ("6 of 12 files, 1 after asking", Asking.SOME)
-    counted = "depends on the file: of 12 files allow 6, ask first 1, deny 5"
+    assert (said.data(), Asking(row.data(ASKING))) == ("6 of 12 files, 1 more after asking", Asking.SOME)
+    counted = "depends on the file: of 12 files 6 without asking, 1 asks first, 5 never"
     assert said.data(TIP) == f"{counted}\nclick: at which files"
     assert row.data(SWITCH_TIP).splitlines()[0] == "some of its calls ask first"
     assert cell(window, "file", "list").data(SWITCH_TIP).splitlines()[0] == "does not ask first"
@@ -131,19 +131,21 @@ async def test_operation_that_asks_at_some_paths_shows_that_and_says_so_in_words
     assert (said.data(), Asking(row.data(ASKING))) == ("7 files, 5 never", Asking.YES)
 
 
-async def test_condition_on_the_path_alone_goes_by_the_path_and_its_files_are_counted(window: MainWindow) -> None:
+async def test_new_files_are_counted_but_not_for_what_makes_files(window: MainWindow) -> None:
     await choose(window, "operator")
-    create = cell(window, "file", "create", Column.FACT)
+    create, save = cell(window, "file", "create", Column.FACT), cell(window, "file", "save", Column.FACT)
     folder = window.document.workspace.folder / "workspace"
 
-    before = create.data(SHARE)
-    assert create.data(TIP).splitlines()[0] == f"depends on the file: {before.words}"
-    (folder / "drafts" / "run.py").write_text("1", "utf-8")  # what no rule but the one on scripts denies
+    before = save.data(SHARE)
+    assert save.data(TIP).splitlines()[0].startswith(f"depends on the file: {before.words}")
+    assert (create.data(), create.data(SHARE)) == ("depends on the folder", None), "it never writes over a file"
     (folder / "drafts" / "run.md").write_text("1", "utf-8")
+    (folder / "secrets" / "run.md").write_text("1", "utf-8")
     await leave_and_come_back(window)
 
-    after = create.data(SHARE)
+    after = save.data(SHARE)
     assert (after.deny - before.deny, after.ask - before.ask, after.allow - before.allow) == (1, 0, 1)
+    assert create.data(SHARE) is None
 
 
 async def leave_and_come_back(window: MainWindow) -> None:

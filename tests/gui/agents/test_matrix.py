@@ -434,7 +434,7 @@ async def test_an_operation_that_goes_by_the_path_says_at_how_many_files(window:
     await until(lambda: denied() == 1)
 
     tip = str(read.data(Qt.ItemDataRole.ToolTipRole)).splitlines()
-    assert tip[1] == "depends on the file: of 12 files allow 11, deny 1"
+    assert tip[1] == "depends on the file: of 12 files 11 without asking, 1 never"
     sources.set_default_level(window.document, source_of(window.document), Permission.NONE)
     await until(lambda: denied() > 1)
     choose(window, "archivist", "file", "read")

@@ -159,15 +159,16 @@ async def test_list_says_of_each_block_what_it_is_and_what_the_agent_may_do(benc
     await until(lambda: bench.page.blocks.model.find("rules") >= 0)
     await settled(bench.window)
 
-    assert bench.line("persona").facts.startswith("core text · 4 of 60 chars · read_write · ")
-    assert bench.line("persona").facts.endswith(" · in context 1")
+    assert bench.line("persona").facts.startswith("core text · 4 of 60 chars · ")
+    assert bench.line("persona").facts.endswith(" · always seen")
+    assert "read_write" not in bench.line("persona").facts, "what the agent may do stands beside it"
     assert [bench.line(label).may[0] for label in ("persona", "tea", "rules")] == [
         "edits",
         "edits, asks first",
         "reads",
     ]
     assert "shared" in bench.line("rules").facts
-    assert bench.page.blocks.detail.place.text.endswith("In the context of operator: 1 of 1")
+    assert bench.page.blocks.detail.place.text.endswith("The model of operator always sees it: 1 of 1")
 
     bench.window.selection.choose_agent("newcomer")
     await settled(bench.window)
@@ -342,7 +343,7 @@ async def test_settings_change_only_what_was_changed(bench: Bench) -> None:
     assert (record.description, record.permission, record.pinned) == ("what they drink", Permission.READ_ONLY, True)
     assert (record.type, record.char_limit) == (BlockType.WORKING, None)
     assert bench.line("tea").may[0] == "reads"
-    assert "In the context of operator: 2 of 2" in bench.page.blocks.detail.place.text
+    assert "The model of operator always sees it: 2 of 2" in bench.page.blocks.detail.place.text
     assert not form.apply_button.isEnabled()
 
 

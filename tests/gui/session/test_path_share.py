@@ -118,3 +118,14 @@ def test_files_that_a_server_is_not_started_with_are_not_counted(
         share = path_shares(workspace, "a")["peek", ""]
 
     assert share == Share(deny=len(denied), ask=0, allow=len(reached) - len(denied), elsewhere=True)
+
+
+def test_what_makes_files_has_no_share_of_those_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "ws" / "docs").mkdir(parents=True)
+    (tmp_path / "ws" / "docs" / "a.md").write_text("x")
+    (tmp_path / "ws" / "policy.toml").write_text(POLICY.format(said='{ pattern = "md$" }'))
+
+    with closing(Workspace.open(tmp_path / "ws", keys=tmp_path / "keys")) as workspace:
+        shares = path_shares(workspace, "a")
+    assert {"read", "delete"} <= {operation for _, operation in shares}
+    assert ("file", "create") not in shares

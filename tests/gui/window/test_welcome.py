@@ -333,6 +333,8 @@ async def test_programs_on_this_computer_are_shown_with_what_they_can_do_the_wor
     assert source(window) == "Found by reading 3 configuration files. Nothing was started or sent."
     first = window.shelf.welcome.cards[0].button
     assert (first.text(), first.accessibleName()) == ("Put a gate here", "Put a gate before Gemini CLI")
+    assert window.focusWidget() is first, "Enter puts the gate"
+    assert not window.rail.isVisible(), "no place works yet"
     await end(window)
 
 

@@ -24,8 +24,8 @@ class QuietField(QLineEdit):
         return line_text(self.fontMetrics(), self.text(), self._inside().width())
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
-        """The field itself while one types or all of it fits, else its frame with what fits."""
-        if self.hasFocus() or self.shown_text == self.text():
+        """The field itself while one types or nothing is in it, else its frame with what fits, from the left."""
+        if self.hasFocus() or not self.text():
             super().paintEvent(event)
             return
         option = self._option()

@@ -160,7 +160,7 @@ class DecidedPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._shown: PathLevel | None = None
-        self.field = PathField(tr("Try a path that need not exist, such as drafts/new.md or drafts/"))
+        self.field = PathField(tr("Such as drafts/new.md; it need not exist"))
         named(self.field, "files.try", spoken=tr("Try a path"))
         self.field.textChanged.connect(self.tried.emit)
         self.hint = named(ElidedLabel(mono=True, role="muted"), "files.hint")
@@ -263,7 +263,7 @@ class DecidedPanel(QWidget):
         )
         self.hint.hide()
         padded = column_of(self.field, self.hint, self.body, space=2, margins=(2, 0, 2, 2))
-        column_of(SectionHeader(tr("What decides")), padded, into=self)
+        column_of(SectionHeader(tr("What decides a path")), padded, into=self)
 
 
 def _whole(level: PathLevel) -> str:

@@ -44,10 +44,10 @@ class LevelLook:
 
 LEVELS: Mapping[Permission, LevelLook] = {
     Permission.NONE: LevelLook("none", "eye-off", mark("not even read or listed")),
-    Permission.READ_ONLY: LevelLook("read_only", "eye", mark("read; every change is refused")),
+    Permission.READ_ONLY: LevelLook("read_only", "eye", mark("read; no changes")),
     Permission.ASK: LevelLook("ask", "circle-help", mark("every access asks first, reading too; no process sees it")),
-    Permission.PARTNER: LevelLook("partner", "users", mark("read; every change asks first (same as human)")),
-    Permission.HUMAN: LevelLook("human", "hand", mark("read; every change asks first (same as partner)")),
+    Permission.PARTNER: LevelLook("partner", "users", mark("read; changes ask first (same as human)")),
+    Permission.HUMAN: LevelLook("human", "hand", mark("read; changes ask first (same as partner)")),
     Permission.APPEND: LevelLook("append", "plus", mark("read, create, add at the end; no overwriting or deleting")),
     Permission.READ_WRITE: LevelLook("read_write", "pencil", mark("read and write; deleting asks first")),
     Permission.ADMIN: LevelLook("admin", "shield", mark("everything, deleting too")),

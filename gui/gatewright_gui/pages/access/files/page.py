@@ -50,7 +50,7 @@ class FilesPage(Page):
         right.addWidget(self.folder)
         self.decided = DecidedPanel(right)
         right.addWidget(self.decided)
-        for splitter, first, second, sizes in ((right, 1, 0, (390, 270)), (split, 1, 1, (600, 620))):
+        for splitter, first, second, sizes in ((right, 1, 0, (390, 270)), (split, 1, 1, (690, 530))):
             splitter.setStretchFactor(0, first)
             splitter.setStretchFactor(1, second)
             splitter.restore(sizes)

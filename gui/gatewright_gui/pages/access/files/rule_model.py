@@ -97,7 +97,7 @@ class RuleVerbs(Protocol):
 class PermissionRuleModel(FlatModel):
     """Rows keep their identity over an edit, so that selection and editors stay."""
 
-    headers = (mark("Pattern"), "#", mark("Level"), mark("Files"), mark("Comment"))
+    headers = (mark("Pattern"), "#", mark("Level"), mark("Files"), mark("In words"))
     numeric = frozenset({NUMBER, HITS})
 
     def __init__(self, verbs: RuleVerbs, parent: QObject | None = None) -> None:
@@ -290,7 +290,7 @@ class PermissionRuleModel(FlatModel):
         if column == NUMBER:
             return "" if row == len(self._rules) else str(row + 1)
         if column != HITS:
-            return self._raw(row, column)
+            return self._raw(row, column) or (LEVELS[self.level_at(row)].meaning if column == COMMENT else "")
         trial, count = self._trial, self._count(row)
         if trial is not None and trial[1] is None and trial[0] == row and not isinstance(trial[0], Insertion):
             return "..."

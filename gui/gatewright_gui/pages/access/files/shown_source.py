@@ -12,9 +12,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.files import PathLevel, SourceFolder, inside
 
-_NO_LEVELS = mark(
-    "{roots}: no levels there; what an agent may read and write there is set per agent (FsRead and FsWrite)."
-)
+_NO_LEVELS = mark("Not decided here: {roots}. There an agent reads and writes what it was granted.")
 
 
 class ShownSource:
@@ -95,9 +93,7 @@ def root_line(document: Document) -> tuple[str, str]:
 
 def _plain(names: list[str]) -> str:
     *most, last = names
-    named = tr("Root {root}", root=last)
-    if most:
-        named = tr("Roots {roots} and {root}", roots=", ".join(most), root=last)
+    named = tr("{names} and {last}", names=", ".join(most), last=last) if most else last
     return tr(_NO_LEVELS, roots=named)
 
 

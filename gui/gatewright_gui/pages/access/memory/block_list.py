@@ -31,13 +31,18 @@ class BlockLine:
 
     @property
     def facts(self) -> str:
-        """`core text · 1,203 of 2,000 chars · read_write · 3 min ago · shared · in context 1`."""
+        """`core text · 1,203 of 2,000 chars · 3 min ago · shared · always seen`; the level where no agent is chosen."""
         row, record = self.row, self.row.record
-        level = [str(row.info.permission)] if row.info is not None else []
+        level = [self.level] if self.level and not self.may[0] else []
         marks = [word for word, holds in ((tr("shared"), not record.owner), (tr("pinned"), record.pinned)) if holds]
-        place = [tr("in context {position}", position=row.position)] if row.position is not None else []
+        place = [tr("always seen")] if row.position is not None else []
         facts = [row.kind_words, row.size_words, *level, ago_words(record.updated_at)]
         return " · ".join([*facts, *marks, *place])
+
+    @property
+    def level(self) -> str:
+        """The level of the block; empty where it cannot be read."""
+        return "" if self.row.info is None else str(self.row.info.permission)
 
     @property
     def words(self) -> str:
@@ -49,7 +54,7 @@ class BlockLine:
 
     def has(self, wanted: str) -> bool:
         """Tell whether every word of a filter is in it."""
-        text = f"{self.row.label} {self.facts} {self.may[0]} {self.row.record.description}".casefold()
+        text = f"{self.row.label} {self.facts} {self.level} {self.may[0]} {self.row.record.description}".casefold()
         return all(word in text for word in wanted.casefold().split())
 
 

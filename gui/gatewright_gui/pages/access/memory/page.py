@@ -12,7 +12,7 @@ from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.memory import WHO
 from gatewright_gui.session.memory_watch import MemoryWatch
@@ -43,7 +43,7 @@ class MemoryPage(Page):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.blocks)
         self.blocks.bar.action_requested.connect(self._take_over)
-        self._of = named(Label(), "memory.of", kind="muted")
+        self._of = named(ElidedLabel(role="muted"), "memory.of")
         top = row_of(self.part, Gap(3), stretch(self._of), space=2, margins=(2, 1))
         column_of(top, stretch(self._stack), into=self)
         self._watch = MemoryWatch(context.document, context.tasks, self.isVisible, parent=self)
@@ -92,11 +92,14 @@ class MemoryPage(Page):
         self._follow()
 
     def _follow(self, _why: object = None) -> None:
-        shared = tr(SHARED)
-        self._of.setText(
-            tr("Memory of {agent}", agent=self.agent_id) if self.agent_id else tr("Memory {shared}", shared=shared)
-        )
+        self._tell_part()
         self._refresh()
+
+    def _tell_part(self) -> None:
+        """Say whose memory it is and what the part of it holds; notes are of a user, whichever agent kept them."""
+        whose = () if self.part.current == "notes" else (self.agent_id or tr(SHARED),)
+        about = next((tr(words) for key, _, words in PARTS if key == self.part.current), "")
+        self._of.set_text(" \u00b7 ".join((*whose, about)))
 
     def _refresh(self) -> None:
         if self.isVisible():
@@ -159,11 +162,11 @@ class MemoryPage(Page):
         except GatewrightError as error:
             document.say("error", str(error))
 
-    def _choose_part(self, key: object = None) -> None:
+    def _choose_part(self, _key: object = None) -> None:
         pane = self._pane
         if self._stack.indexOf(pane) < 0:
             self._stack.addWidget(pane)
             pane.bar.action_requested.connect(self._take_over)
         self._stack.setCurrentWidget(pane)
-        self._of.setVisible(key != "notes")  # which are of a user, whichever agent kept them
+        self._tell_part()
         self._refresh()

@@ -202,7 +202,9 @@ def fact_words(tool: ToolRight, operation: OperationRight | None, share: Share |
 def _goes_by(op: OperationFacts, row: OperationRight) -> str:
     if not row.by_path:
         return tr("depends on the block")
-    return tr("files in {folders}", folders=", ".join(sorted(op.roots))) if op.roots else tr("depends on the file")
+    if op.roots:
+        return tr("files in {folders}", folders=", ".join(sorted(op.roots)))
+    return tr("depends on the folder") if op.makes else tr("depends on the file")
 
 
 def share_words(share: Share, verdict: Verdict) -> str:
@@ -228,7 +230,7 @@ def share_words(share: Share, verdict: Verdict) -> str:
     if reached == share.files:
         return tr("all of {files}", files=name)
     if verdict is Verdict.ALLOW and share.ask:
-        asks = tr("{count:,} after asking", count=share.ask)
+        asks = tr("{count:,} more after asking", count=share.ask)
         return tr("{count:,} of {files}, {more}", count=share.allow, files=name, more=asks)
     if verdict is Verdict.ASK and reached and not share.is_partial and not share.blocks:
         return tr("{files}, {count:,} never", files=counted(reached, "file", "files"), count=share.deny)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-from PySide6.QtCore import QAbstractItemModel, QEvent, QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QCursor, QFont, QFontMetrics, QHelpEvent, QMouseEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem, QToolTip, QTreeView
 
@@ -89,8 +89,10 @@ class ToolDelegate(Delegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Paint the ground, then the content of the column."""
-        paint_ground(painter, option)
         rect: QRect = getattr(option, "rect")  # noqa: B009
+        ground = QStyleOptionViewItem(option)
+        setattr(ground, "state", getattr(option, "state") & ~QStyle.StateFlag.State_HasFocus)  # noqa: B009, B010
+        paint_ground(painter, ground)  # the frame of the focus is around the whole row
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if index.column() == Column.NAME:
@@ -100,7 +102,7 @@ class ToolDelegate(Delegate):
         painter.restore()
 
     def _paint_name(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index) -> None:
-        """Paint box, switch, marks and name; behind the name what it is, where there is room for it."""
+        """Paint box, switch, marks and name; the description comes with the row, since it reaches over both cells."""
         look, state, group = current_look(), RowState(index.data(STATE)), index.data(GROUP)
         if isinstance(group, ToolGroup):
             self._paint_group(painter, rect, option, index, group)
@@ -115,20 +117,10 @@ class ToolDelegate(Delegate):
             look.icon(DANGERS[Effect(danger)], "muted" if is_quiet else "deny").paint(painter, place)
         elif kind := index.data(MARK):
             look.icon(*_MARKS.get(str(kind), _GUESSED)).paint(painter, place)
-        font = QFont(getattr(option, "font"))  # noqa: B009
-        if index.data(IS_TOOL):
-            font.setWeight(QFont.Weight.DemiBold)
-        painter.setFont(font)
+        painter.setFont(_name_font(option, index))
         painter.setPen(QColor(look.palette.muted if is_quiet else look.palette.text))
         place = QRect(left, rect.top(), rect.right() - left - 4, rect.height())
-        wide = self._marked(painter, place, str(index.data()), Qt.TextElideMode.ElideMiddle)
-        about = str(index.data(DESCRIPTION) or "")
-        painter.setPen(role_colour("muted"))
-        if index.data(IDLE):
-            painter.setPen(role_colour("ask"))
-            about = str(index.sibling(index.row(), Column.FACT).data() or "")
-            about = f"{about[:1].upper()}{about[1:]}"
-        self._paint_description(painter, rect, left + wide, about)
+        self._marked(painter, place, str(index.data()), Qt.TextElideMode.ElideMiddle)
 
     def _paint_group(
         self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index, group: ToolGroup
@@ -190,17 +182,30 @@ class ToolDelegate(Delegate):
                 painter.setPen(QColor(colour))
                 painter.drawText(half, Qt.AlignmentFlag.AlignCenter, tr(word))
 
-    def _paint_description(self, painter: QPainter, rect: QRect, name_end: int, text: str) -> None:
-        """Paint a line of it behind the name; below each other where the column is wide."""
-        column = self.parent()
-        wide = column.columnWidth(Column.NAME) if isinstance(column, QTreeView) else rect.width()
-        aligned = rect.right() - wide + _DEEPEST + name_left(QRect()) + _NAMES if wide >= _WIDE else 0
-        start, end = max(name_end + 2 * _GAP, aligned), rect.right() - 4
-        if end - start < _LEAST_DESCRIPTION:
+    def paint_description(self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex) -> None:
+        """Paint a line of it behind the name, up to the fact; below each other where the column is wide."""
+        view, look = self.parent(), current_look()
+        if not isinstance(view, QTreeView) or index.data(GROUP) is not None:
             return
-        painter.setFont(current_look().small_font)
-        place = QRect(start, rect.top(), end - start, rect.height())
-        self._marked(painter, place, _telling_part(painter.fontMetrics(), text, place.width(), self.searched))
+        rect, fact = view.visualRect(index), index.siblingAtColumn(Column.FACT)
+        told, cell = str(fact.data() or ""), view.visualRect(fact)
+        text, role = str(index.data(DESCRIPTION) or ""), "muted"
+        painter.save()
+        painter.setFont(look.small_font)
+        metrics = painter.fontMetrics()
+        end = cell.right() - 8 - metrics.horizontalAdvance(line_text(metrics, told, cell.width() - 12)) - _GAP
+        if index.data(IDLE):
+            text, role = f"{told[:1].upper()}{told[1:]}", "ask"
+            end = mend_rect(cell, fact).left() or cell.right()
+        name_end = name_left(rect) + QFontMetrics(_name_font(option, index)).horizontalAdvance(str(index.data()))
+        wide = view.columnWidth(Column.NAME)
+        aligned = rect.right() - wide + _DEEPEST + name_left(QRect()) + _NAMES if wide >= _WIDE else 0
+        start, end = max(name_end + 2 * _GAP, aligned), end - 2 * _GAP
+        if end - start >= _LEAST_DESCRIPTION:
+            painter.setPen(role_colour(role))
+            place = QRect(start, rect.top(), end - start, rect.height())
+            self._marked(painter, place, _telling_part(metrics, text, place.width(), self.searched))
+        painter.restore()
 
     def _marked(
         self, painter: QPainter, place: QRect, text: str, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight
@@ -223,8 +228,7 @@ class ToolDelegate(Delegate):
 
     def _paint_fact(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index) -> None:
         """Paint the fact at the right, as a link where it leads to files; without effect the way out."""
-        look = current_look()
-        painter.setFont(look.small_font)
+        painter.setFont(current_look().small_font)
         if index.data(IDLE):
             self._paint_mend(painter, rect, option, index)
             return
@@ -302,6 +306,13 @@ class ToolDelegate(Delegate):
             QToolTip.showText(event.globalPos(), tip_text(str(index.data(SWITCH_TIP))), view.viewport(), place)
             return True
         return super().helpEvent(event, view, option, index)
+
+
+def _name_font(option: QStyleOptionViewItem, index: Index) -> QFont:
+    font = QFont(getattr(option, "font"))  # noqa: B009
+    if index.data(IS_TOOL):
+        font.setWeight(QFont.Weight.DemiBold)
+    return font
 
 
 def box_rect(cell: QRect) -> QRect:

@@ -38,7 +38,7 @@ class GroupRow:
                 return BOXES[self.state]
             case Qt.ItemDataRole.ToolTipRole:
                 told = (self.group.words, tr("{count} operations", count=self.count), self._waiting)
-                return "\n".join(filter(None, told)) if self.group.origin != MORE else tr(_OF_MORE)
+                return "\n".join(filter(None, told)) if self.group.origin != MORE else tr(OF_MORE)
             case Qt.ItemDataRole.AccessibleTextRole if column is Column.NAME and self.group.origin != MORE:
                 return f"{self.group.words}, {self.count}, {tr(STATE_WORDS[self.state])}"
             case Qt.ItemDataRole.AccessibleTextRole:
@@ -68,7 +68,7 @@ class GroupRow:
         return tr("{tools}, all off", tools=tools) if self.state is RowState.OFF else tools
 
 
-_OF_MORE = mark("Tools of which nothing is on. Enter, or a click on the arrow, opens the list.")
+OF_MORE = mark("Tools of which nothing is on. Enter, or a click on the arrow, opens the list.")
 
 
 def group_row(group: ToolGroup, tools: Sequence[tuple[ToolRight, Sequence[int]]]) -> GroupRow:

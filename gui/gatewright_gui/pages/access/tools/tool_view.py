@@ -12,6 +12,7 @@ from PySide6.QtCore import (
     QModelIndex,
     QPersistentModelIndex,
     QPoint,
+    QRect,
     Qt,
     Signal,
 )
@@ -80,8 +81,15 @@ class ToolView(TreeView):
         # the header would ask for every selected cell whenever it is painted, though it shows no selection
         self.header().setSelectionModel(QItemSelectionModel(rows, self.header()))
 
-    def _moved(self, _current: QModelIndex, _previous: QModelIndex) -> None:
+    def _moved(self, current: QModelIndex, previous: QModelIndex) -> None:
+        for one in (current, previous):
+            self.viewport().update(self._row_rect(one))
         self.current_changed.emit()
+
+    def _row_rect(self, index: QModelIndex) -> QRect:
+        """Return the place of a row from its name on."""
+        rect = self.visualRect(index.siblingAtColumn(Column.NAME))
+        return rect.united(self.visualRect(index.siblingAtColumn(Column.FACT))) if index.isValid() else QRect()
 
     def _fit_columns(self) -> None:
         """Give the facts their share of the tree, and the names the rest."""
@@ -110,6 +118,12 @@ class ToolView(TreeView):
             ground.setAlpha(_IDLE_ALPHA)
             painter.fillRect(rect, ground)
         super().drawRow(painter, options, index)
+        self.delegate.paint_description(painter, options, index.sibling(index.row(), Column.NAME))
+        current = self.currentIndex()
+        if self.hasFocus() and current.isValid() and (current.row(), current.parent()) == (index.row(), index.parent()):
+            painter.setPen(QColor(palette.focus))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(self._row_rect(current).adjusted(0, 0, -1, -1))
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Share the room between the columns."""

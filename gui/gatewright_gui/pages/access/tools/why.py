@@ -26,6 +26,7 @@ from gatewright_gui.pages.access.tools.notes import OBSERVED, PROBLEM, Note
 from gatewright_gui.pages.access.tools.row_state import (
     depending_words,
     facts_of,
+    no_effect_words,
     operation_reasons,
     reasons_of,
     verdict_of,
@@ -221,7 +222,8 @@ def sentence_of(row: ShownRow, places: Places | None) -> str:
     """The effect of all layers together on a row; empty where the row is no tool. ``places``: of its one operation."""
     if row.tool is None:
         return ""
-    said = verdict_sentence(row.tool, row.operation, places)
+    lacks = no_effect_words(row.agent, row.tool, row.operation) if row.agent is not None else ""
+    said = f"{lacks[:1].upper()}{lacks[1:]}." if lacks else verdict_sentence(row.tool, row.operation, places)
     return f"{said} {row.noted.sentence}" if row.noted is not None else said
 
 

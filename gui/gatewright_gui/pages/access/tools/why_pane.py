@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QPushButton, QSizePolicy, QStyl
 from gatewright.workspace.api import Address, CapabilityKind
 from gatewright_gui.pages.access.tools.notes import Note, notes_of, observed_notes, problem_notes, reading_notes
 from gatewright_gui.pages.access.tools.share_counter import paint_share
+from gatewright_gui.pages.access.tools.tool_group import MORE, OF_MORE
 from gatewright_gui.pages.access.tools.why import (
     DETAILS,
     Mark,
@@ -165,7 +166,7 @@ class ShareBar(QWidget):
         self._bar = _Bar(self)
         self._every = named(Label(), kind="small")
         self._unknown = named(Label(wraps=True), kind="small")
-        verdicts: tuple[VerdictName, ...] = ("allow", "ask", "deny")
+        verdicts: tuple[VerdictName, ...] = ("deny", "ask", "allow")  # as the bar has them
         self.counts = {name: named(ElidedLabel(role=name), f"agents.why.files.{name}") for name in verdicts}
         self.files_button = named(QPushButton(tr("Show files")), "agents.why.files", kind="link")
         legend = row_of(*self.counts.values(), stretch(), self.files_button, space=3)
@@ -180,12 +181,7 @@ class ShareBar(QWidget):
         self.setAccessibleName(share.words)
         every = _files_words(share)
         self._every.setText(tr("the first {files}", files=every) if share.is_partial else every)
-        said: dict[VerdictName, tuple[int, str]] = {
-            "allow": (share.allow, tr("{count:,} allowed", count=share.allow)),
-            "ask": (share.ask, tr("{count:,} ask first", count=share.ask)),
-            "deny": (share.deny, tr("{count:,} denied", count=share.deny)),
-        }
-        for name, (count, words) in said.items():
+        for name, (count, words) in share.parts.items():
             self.counts[name].set_text(words)
             self.counts[name].setVisible(count > 0)
         self._bar.setVisible(share.tells)
@@ -278,7 +274,8 @@ class WhyPane(QWidget):
         policy, agent, tool = self._context.document.policy, row.agent, row.tool
         only = only_operation(row)
         places = places_of(policy, agent, tool, only) if agent is not None and tool is not None and only else None
-        self.sentence.setText(tr(OF_GROUP) if row.group else sentence_of(row, places))
+        of_group = tr(OF_MORE if row.origin == MORE else OF_GROUP)
+        self.sentence.setText(of_group if row.group else sentence_of(row, places))
         self.share.show_share(row.share if only is not None and not only.is_hidden else None)
         self._show_grant()
         self._show_trust()
