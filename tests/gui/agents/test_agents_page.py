@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QToolTip
 
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.verdict import Permission, Verdict, pick_tools
+from gatewright_gui.app.driver import lay_out
 from gatewright_gui.pages.access.files.folder_tree import LEVEL
 from gatewright_gui.pages.access.files.page import FilesPage
 from gatewright_gui.pages.access.tools.rights_dialog import ResetDialog
@@ -118,7 +119,7 @@ async def test_operation_that_asks_at_some_paths_shows_that_and_says_so_in_words
     await choose(window, "archivist")
     said, row = cell(window, "file", "append", Column.FACT), cell(window, "file", "append")
 
-    assert (said.data(), Asking(row.data(ASKING))) == ("6 of 12 files, 1 more after asking", Asking.SOME)
+    assert (said.data(), Asking(row.data(ASKING))) == ("6 of 12 files, 1 more asks", Asking.SOME)
     counted = "depends on the file: of 12 files 6 without asking, 1 asks first, 5 never"
     assert said.data(TIP) == f"{counted}\nclick: at which files"
     assert row.data(SWITCH_TIP).splitlines()[0] == "some of its calls ask first"
@@ -699,6 +700,18 @@ def colours_behind_the_name(window: MainWindow, tool: str) -> set[str]:
     rect.setLeft(name_left(rect) + QFontMetrics(view.font()).boundingRect(tool).width() + 16)
     picture = view.viewport().grab(rect.adjusted(0, 2, -4, -2)).toImage()
     return {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
+
+
+async def test_inspector_stays_open_while_the_window_becomes_smaller_and_larger(window: MainWindow) -> None:
+    page, shown = agents_page(window), list[bool]()
+    await choose(window, "archivist")
+    page.inspector_button.toggled.connect(shown.append)
+    for width in (1024, 1280):
+        window.resize(width, 768)
+        lay_out()
+        assert page.inspector.isVisible()
+        assert agents_pane(window).isVisible() is (width == 1280)
+    assert not shown, "it neither closed nor opened on the way"
 
 
 async def test_tool_that_is_hidden_does_not_push_the_tree_aside(window: MainWindow) -> None:

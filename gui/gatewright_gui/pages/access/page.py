@@ -14,7 +14,7 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import label_text
-from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.qt.widget.splitter import HANDLE_WIDTH, Splitter
 
 _NARROWEST, _PER_TEXT_SIZE = 400, 44
 """Pixels of the page below which the list does not stand beside the tabs: of all texts, and by their size."""
@@ -57,7 +57,7 @@ class AccessPage(TabbedPage):
         self._choose_place()
 
     def _choose_place(self, _why: object = None) -> None:
-        is_narrow = self.width() < _NARROWEST + _PER_TEXT_SIZE * current_look().tokens.text_size
+        is_narrow = self._is_narrow
         self.agents.setVisible(not is_narrow)
         self.box.setVisible(is_narrow)
         self._fill_box()
@@ -78,10 +78,20 @@ class AccessPage(TabbedPage):
         if agent_id:
             self.context.selection.choose_agent(agent_id)
 
+    def _tab_width(self) -> int:
+        """Return the width that a tab will have once the list has come or gone."""
+        beside = self.agents.width() + HANDLE_WIDTH
+        return self.width() - (0 if self._is_narrow else beside)
+
+    @property
+    def _is_narrow(self) -> bool:
+        return self.width() < _NARROWEST + _PER_TEXT_SIZE * current_look().tokens.text_size
+
     def make_tab(self, row: PageRow) -> Page:
         """Make the page of a tab; that of the tools follows what is done in the list."""
         page = super().make_tab(row)
         if isinstance(page, ToolsPage):
+            page.room = self._tab_width
             page.agent_wanted.connect(self.agents.add)
             self.agents.describe_requested.connect(lambda: self.show_tab("tools"))
             self.agents.describe_requested.connect(page.describe)

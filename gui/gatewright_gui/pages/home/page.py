@@ -96,9 +96,7 @@ class HomePage(Page):
         review = holding(row_of(self.review_button, stretch(), margins=(3, 1, 3, 2)))
         used = holding(column_of(stretch(self.unused_view), review))
         self._unused_stack = stack_of(used, _said(no_call, "home.no_call"), unread)
-        risks = _card(
-            SectionHeader(tr("What could hurt most"), tr("without asking, the worst first")), stretch(self._risk_stack)
-        )
+        risks = _card(SectionHeader(tr("What could hurt most"), tr("without asking")), stretch(self._risk_stack))
         upper = row_of(stretch(risks, 36), stretch(_card(stretch(self.reach)), 64), space=3)
         quiet = _said(tr("No call today. Calls of agents show here by the hour."), "home.quiet")
         self._calls_stack = stack_of(quiet, self.timeline)

@@ -12,7 +12,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menu import add_heading
-from gatewright_gui.qt.plaintext import button_text, label_text, tip_text
+from gatewright_gui.qt.plaintext import button_text, label_text, line_text, tip_text
 from gatewright_gui.qt.widget.segmented import ChoiceStore
 from gatewright_gui.session.preview import PROVIDER_WORDS, Base, Counts, Preview, ProviderState, Reception
 
@@ -156,6 +156,10 @@ def menu_button(name: str, spoken: str, menu: QMenu) -> QToolButton:
 FORMAT_WORDS = {**PROVIDER_WORDS, "openai": "OpenAI (chat)", "openai-responses": "OpenAI (responses)"}
 
 
+_WIDEST = 64
+"""Pixels of the name of a format on its button: the controls stay in one line."""
+
+
 class FormatChoice(QWidget):
     """The provider in whose format the tools are shown; its menu says in words how each of them takes the tools."""
 
@@ -220,7 +224,8 @@ class FormatChoice(QWidget):
             font = self.action(one).font()
             font.setBold(one == name)
             self.action(one).setFont(font)
-        self.button.setText(f"{PROVIDER_WORDS[name]} ")
+        words = line_text(self.button.fontMetrics(), PROVIDER_WORDS[name], _WIDEST)
+        self.button.setText(f"{words} ")
         self.button.setIcon(self.action(name).icon())
         self.button.setIconSize(QSize(12, 12))
         named(self.button, spoken=tr("Format {format}", format=f"{FORMAT_WORDS[name]}: {self.states[name]}"))

@@ -3,6 +3,7 @@
 The matrix is made when it is first wanted.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
@@ -50,6 +51,8 @@ class ToolsPage(Page):
         self.preview = self.inspector.sees
         self._matrix: MatrixPane | None = None
         self._is_choosing = False
+        self.room: Callable[[], int] = self.width
+        """The width that the page will have: while a window is resized that comes before its own."""
         self.switch = QAction(tr("Switch between an agent and everyone"), self)
         tip = tr("Show or hide the inspector")
         self.inspector_button = named(IconButton("panel-right", tip), "agents.inspector.shown")
@@ -157,7 +160,7 @@ class ToolsPage(Page):
 
     def _choose_place(self, _why: object = None) -> None:
         """By the size of the page and its texts alone, whatever is chosen: nothing jumps."""
-        self._set_narrow(self.width() < _NARROWEST + _PER_TEXT_SIZE * current_look().tokens.text_size)
+        self._set_narrow(self.room() < _NARROWEST + _PER_TEXT_SIZE * current_look().tokens.text_size)
         wide = min(max(self.inspector.minimumSizeHint().width(), self.width() // 2), self.width() - _LEFT_FREE)
         self._drawer.setGeometry(self.width() - wide, 0, wide, self.height())
 

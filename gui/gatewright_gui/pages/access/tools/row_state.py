@@ -230,7 +230,7 @@ def share_words(share: Share, verdict: Verdict) -> str:
     if reached == share.files:
         return tr("all of {files}", files=name)
     if verdict is Verdict.ALLOW and share.ask:
-        asks = tr("{count:,} more after asking", count=share.ask)
+        asks = counted(share.ask, "more asks", "more ask")
         return tr("{count:,} of {files}, {more}", count=share.allow, files=name, more=asks)
     if verdict is Verdict.ASK and reached and not share.is_partial and not share.blocks:
         return tr("{files}, {count:,} never", files=counted(reached, "file", "files"), count=share.deny)

@@ -323,14 +323,14 @@ def _levels(
                 yield Step("level", text, (*where, "permission_rules", index), link)
         else:
             text = tr(
-                "{count} rules of `{source}` decide by the file", count=len(places.rules), source=source.source_id
+                "{count} rules of `{source}` decide, file by file", count=len(places.rules), source=source.source_id
             )
             yield Step("level", text, (*where, "permission_rules", places.rules[0]), tr("rules"))
         text = tr("everything else is {level}", level=source.default_permission)
         yield Step("rest", text, (*where, "default_permission"), tr("default"))
     elif row.by_path:
         for source in sources_reached(policy, agent, tool.facts, op)[:2]:
-            text = tr("the levels of `{source}` decide by the file", source=source.source_id)
+            text = tr("the rules of `{source}` decide, file by file", source=source.source_id)
             yield Step("level", text, ("sources", source.source_id, "default_permission"), tr("levels"))
     depending = depending_words(op, row)
     if depending and places is None:
