@@ -185,7 +185,7 @@ def _check_new(policy: Policy, agent_id: str) -> None:
 _COMPARED = 200
 """The most keys to compare with a misspelt one, since a large catalog has thousands."""
 TIER_KEYS = tuple(str(tier) for tier in SafetyTier)
-_SAYS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first for", Verdict.DENY: "deny"}
+_SAYS = {Verdict.ALLOW: "never ask for", Verdict.ASK: "ask first for", Verdict.DENY: "turn off"}
 
 
 def approval_keys(policy: Policy, catalog: Iterable[ToolFacts]) -> tuple[str, ...]:

@@ -270,7 +270,7 @@ def _by_name(tools: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first for", Verdict.DENY: "turn off"}
+_WORDS = {Verdict.ALLOW: "turn on without asking", Verdict.ASK: "ask first for", Verdict.DENY: "turn off"}
 
 
 def tick_operations(

@@ -469,7 +469,7 @@ def test_edits_of_boxes_are_named_by_what_they_are_about() -> None:
         "turn on `read` of `file` for `a`",
         "turn off `clock` for `a`",
         "turn off nothing for `a`",
-        "allow 5 operations of 2 tools for `a`",
+        "turn on without asking 5 operations of 2 tools for `a`",
         "ask first for 5 operations of 2 tools for `a`",
         "turn off 5 operations of 2 tools for `a`",
         "ask first for 3 operations of `file` for `a`",

@@ -438,10 +438,10 @@ def test_approvals_keys_name_a_tier_a_tool_or_an_operation() -> None:
         [("notes.write", Verdict.ALLOW)],
     ]
     assert [one.name for one in (added, renamed, removed, changed)] == [
-        "deny `clock` for `a` by approvals",
+        "turn off `clock` for `a` by approvals",
         "approvals key `notes` instead of `notes.write` for `a`",
         "remove the approvals key `notes.write` of `a`",
-        "allow `notes.write` for `a` by approvals",
+        "never ask for `notes.write` for `a` by approvals",
     ]
     assert rename_approval(POLICY, CATALOG, "a", "notes.write", "notes.write").is_empty
     unknown = "is neither a tier nor a tool nor `tool.operation`"

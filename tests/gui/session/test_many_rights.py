@@ -59,7 +59,7 @@ async def test_wishes_for_many_tools_come_one_after_the_other_as_they_were_said(
 
     stack = desk.document.undo_stack
     assert [stack.text(at) for at in range(stack.count())] == [
-        f"allow {TOOLS * 8} operations of {TOOLS} tools for {AGENT}",
+        f"turn on without asking {TOOLS * 8} operations of {TOOLS} tools for {AGENT}",
         f"turn off {TOOLS * 8} operations of {TOOLS} tools for {AGENT}",
         f"ask first for 8 operations of {EVERYTHING[0].tool} for {AGENT}",
     ]

@@ -18,7 +18,7 @@ async def test_allowing_many_is_one_edit_and_one_undo(tmp_path: Path) -> None:
         shown = document.rights("newcomer")
         assert {op.operation for op in shown["file"].operations if op.ticked} == {"read", "list"}
         assert document.undo_stack.count() == 1
-        assert document.undo_stack.undoText() == "allow 3 operations of 2 tools for newcomer"
+        assert document.undo_stack.undoText() == "turn on without asking 3 operations of 2 tools for newcomer"
         document.undo()
         assert not document.is_dirty
 

@@ -41,7 +41,7 @@ TOOLS_AT_ONCE, CELLS_AT_ONCE = 40, 12
 """So many tools of one agent, and of several agents, are edited without leaving the window's thread."""
 MANY_TASK, CELLS_TASK = "agents.many", "agents.cells"
 _WORDS: dict[Wish | Tick, str] = {
-    "allow": mark("allow {what} for {agents}"),
+    "allow": mark("turn on without asking {what} for {agents}"),
     "ask": mark("ask first for {what} for {agents}"),
     "deny": mark("turn off {what} for {agents}"),
     "on": mark("turn on {what} for {agents}"),
