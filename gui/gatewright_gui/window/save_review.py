@@ -179,7 +179,7 @@ class SaveReview(FormDialog):
             part.hide()
         self.only_gains.setChecked(self._preferences.reviews_gains_only)
         self.only_gains.toggled.connect(self._keep_choice)
-        self.only_gains.setVisible(self._step is None)
+        self.only_gains.hide()
         self.cancel_button.setAutoDefault(False)
         self.accept_button.setVisible(self._step is None)
         self.accept_button.setDefault(self._step is None)
@@ -249,6 +249,7 @@ class SaveReview(FormDialog):
         if not self._is_needed:
             self.accept()
             return
+        self.only_gains.setVisible(self._step is None and not found.opens)
         every = len(found.lines) + found.cut
         words = counted(every, "change of what agents can do", "changes of what agents can do")
         if found.cut:

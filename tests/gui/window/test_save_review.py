@@ -134,6 +134,7 @@ async def test_review_is_for_changes_of_rights_and_on_wish_only_for_those_by_whi
 
     tick(window, "operator", "file", "delete", on=False)
     shown = await review(window)
+    assert shown.only_gains.isVisible()
     shown.only_gains.click()
     await press(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
     assert not window.document.is_dirty
@@ -143,7 +144,9 @@ async def test_review_is_for_changes_of_rights_and_on_wish_only_for_those_by_whi
     assert not window.document.is_dirty
 
     tick(window, "operator", "file", "create", on=True)
-    assert (await review(window)).changes.rowCount() == 1
+    shown = await review(window)
+    assert shown.changes.rowCount() == 1
+    assert not shown.only_gains.isVisible(), "it is not about this change"
     await press(window, Qt.Key.Key_Escape)
 
 
