@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QRect, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QKeySequence, QPainter
+from PySide6.QtGui import QColor, QKeyEvent, QKeySequence, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QStyleOptionViewItem, QWidget
 
 from gatewright_gui.qt.language import key_names, tr
@@ -60,6 +60,8 @@ class Column(Generic[R]):
     """What stands in backticks is shown as code."""
     is_cut_within: bool = False
     """Words that are too long lose their middle, not their end."""
+    least_room: int = 0
+    """Pixels of the listing from which on there is room for the column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +234,7 @@ class Listing(QStackedWidget, Generic[R]):
             header.setSectionResizeMode(at, modes.get(column.width, QHeaderView.ResizeMode.Interactive))
             if column.width > 0:
                 view.setColumnWidth(at, column.width)
+        self._columns = model.columns
         self._unknown = EmptyState("", "", "")
         self._unknown.set_unknown()
         for part in (empty, view, self._unknown):
@@ -240,6 +243,13 @@ class Listing(QStackedWidget, Generic[R]):
         model.modelReset.connect(self._restore)
         selection = view.selectionModel()
         (selection.selectionChanged if is_many else selection.currentChanged).connect(self._tell_chosen)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Leave out columns for which there is no room."""
+        super().resizeEvent(event)
+        for at, column in enumerate(self._columns):
+            if column.least_room:
+                self.view.setColumnHidden(at, self.width() < column.least_room)
 
     @property
     def current(self) -> R | None:

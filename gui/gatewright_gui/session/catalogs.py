@@ -1,7 +1,7 @@
 """The servers and other catalogs of the open policy as they are now; starts them, asks them, accepts their tools."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -205,7 +205,7 @@ class Catalogs(QObject):
         """The end of what a server wrote on its standard error."""
         return self._document.workspace.servers.stderr(catalog_id)
 
-    def trust(self, catalog_ids: Iterable[str]) -> bool:
+    def trust(self, catalog_ids: Sequence[str]) -> bool:
         """Remember that servers may be started. A failure is said."""
         try:
             for catalog_id in catalog_ids:
@@ -214,6 +214,9 @@ class Catalogs(QObject):
             self._document.say("error", str(error))
             return False
         self.changed.emit()
+        servers = ", ".join(catalog_ids)
+        told = tr("{servers} may be started now; agents use what Access switches on", servers=servers)
+        self._document.noted.emit(told)
         return True
 
     async def ask_tools(self, catalog_id: str) -> None:

@@ -85,6 +85,8 @@ class Document(QObject):
     """FileAlarm: the file could not be taken over; None once it could."""
     said = Signal(object)
     """Message."""
+    noted = Signal(str)
+    """What somebody changed beside the policy, without an edit that could be undone."""
     _tools_moved = Signal()
     """The program brought a tool, or took one back, in whichever thread."""
 

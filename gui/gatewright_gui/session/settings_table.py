@@ -26,10 +26,11 @@ from gatewright_gui.qt.language import mark, tr
 
 Kind = Literal["text", "words", "agents", "commands", "flag", "choice", "number", "duration", "search", "groups"]
 _VERDICTS = ((mark("allow"), Verdict.ALLOW), (mark("ask first"), Verdict.ASK), (mark("deny"), Verdict.DENY))
+_SWITCHES = ((mark("on"), Verdict.ALLOW), (mark("ask first"), Verdict.ASK), (mark("off"), Verdict.DENY))
 _USUAL = {
-    Verdict.ALLOW: mark("default (allow)"),
+    Verdict.ALLOW: mark("default (on)"),
     Verdict.ASK: mark("default (ask first)"),
-    Verdict.DENY: mark("default (deny)"),
+    Verdict.DENY: mark("default (off)"),
 }
 
 _EFFECTS = {
@@ -215,7 +216,7 @@ def _tier(key: str, label: str) -> Setting:
         ("defaults", "approvals", key),
         label,
         mark("what an agent without a rule of its own gets"),
-        choices=((_USUAL[usual], None), *_VERDICTS),
+        choices=((_USUAL[usual], None), *_SWITCHES),
         effects=(_EFFECTS[usual], *(_EFFECTS[verdict] for _, verdict in _VERDICTS)),
     )
 
@@ -253,10 +254,10 @@ SECTIONS = (
                   choices=((mark("all of them"), Verdict.ALLOW), (mark("none of them"), Verdict.DENY)),
                   effects=(mark("They may use every tool."), mark("They can use nothing until you list it."))),
         _defaults("new_tools", mark("Tools that come in later"), mark("for agents without a list of tools"),
-                  choices=((mark("off until you turn them on"), "hold"), (mark("allowed at once"), "allow")),
+                  choices=((mark("off until you turn them on"), "hold"), (mark("on at once"), "allow")),
                   effects=(mark("Nothing new works by itself."), mark("Agents can use them before you looked."))),
-        _tier("read_only", mark("Read-only operations")),
-        _tier("side_effecting", mark("Operations with side effects")),
+        _tier("read_only", mark("Operations that only read")),
+        _tier("side_effecting", mark("Operations that change something")),
         _tier("privileged", mark("Privileged operations")),
         _defaults("max_output_bytes", mark("Longest result"), mark("bytes")),
         _defaults("timeout_s", mark("Time limit of a call"), mark("each tool's own")),

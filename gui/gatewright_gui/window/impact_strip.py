@@ -138,6 +138,8 @@ class ImpactStrip(QWidget):
         self._model: ModelImpact | None = None
         self._calls: CallImpact | None = None
         self._fault = ""
+        self._note = ""
+        self._before_note: Step | None = None
         space = current_look().tokens.space_2
         self.words = StripText("impact.words")
         self.words.clicked.connect(self.details_requested)
@@ -154,6 +156,7 @@ class ImpactStrip(QWidget):
         document.opened.connect(self._begin)
         document.closed.connect(self._begin)
         document.policy_changed.connect(self._follow)
+        document.noted.connect(self._take_note)
         self._begin()
 
     @property
@@ -169,7 +172,7 @@ class ImpactStrip(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         """A dark ground once something was edited."""
         del event
-        if self._step is not None:
+        if self._step is not None or self._note:
             look = current_look()
             painter = QPainter(self)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -182,13 +185,24 @@ class ImpactStrip(QWidget):
         """Nothing is edited yet."""
         self._tasks.cancel(WORK)
         self._step = self._impact = self._model = self._calls = None
-        self._fault = ""
+        self._fault = self._note = ""
         self._show()
 
+    def _take_note(self, words: str) -> None:
+        """Something else than the policy was changed: the line says it until the next edit."""
+        self._tasks.cancel(WORK)
+        self._step = self._impact = self._model = self._calls = None
+        self._note, self._before_note = words, self._document.last_step
+        self._show()
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self.words, words))
+
     def _follow(self, _changes: object) -> None:
-        self._step = self._document.last_step
+        step = self._document.last_step
+        if self._note and (step is None or step is self._before_note):
+            return  # tools came in, and nobody edited anything
+        self._step = step
         self._impact = self._model = self._calls = None
-        self._fault = ""
+        self._fault = self._note = ""
         self._show()
         if self._step is None:
             self._tasks.cancel(WORK)
@@ -225,13 +239,14 @@ class ImpactStrip(QWidget):
     def _show(self) -> None:
         step = self._step
         is_edited = step is not None
-        self.words.is_quiet = not is_edited
+        self.words.is_quiet = not is_edited and not self._note
         self.words.setEnabled(is_edited)
         self.words.setFocusPolicy(Qt.FocusPolicy.StrongFocus if is_edited else Qt.FocusPolicy.NoFocus)
         self.undo_button.is_quiet = False
         self.undo_button.setVisible(is_edited)
         waits = tr("What an edit changes for the agents shows here.") if self._document.is_open else ""
-        pieces = self._pieces() if is_edited else [(_QUIET, waits)]
+        said = (_STRONG, self._note) if self._note else (_QUIET, waits)
+        pieces = self._pieces() if is_edited else [said]
         spoken = "".join(text for _, text in pieces)
         self.words.set_pieces(pieces, tr("Last edit: {words}", words=spoken) if is_edited else spoken)
         if step is not None:

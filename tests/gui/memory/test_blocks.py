@@ -345,6 +345,7 @@ async def test_settings_change_only_what_was_changed(bench: Bench) -> None:
     assert bench.line("tea").may[0] == "reads"
     assert "The model of operator always sees it: 2 of 2" in bench.page.blocks.detail.place.text
     assert not form.apply_button.isEnabled()
+    assert bench.window.impact.text == "tea is now read_only: agents read it"
 
 
 async def test_block_is_archived_and_taken_out_and_deleted_after_a_question(bench: Bench) -> None:

@@ -136,6 +136,8 @@ async def test_server_of_a_client_is_trusted_started_and_accepted_and_then_agent
     assert not any(tool.origin == "good" for tool in window.document.catalog)
 
     words = await trust(window, page)
+    assert window.impact.text == "good may be started now; agents use what Access switches on"
+    assert not window.impact.undo_button.isVisible()
     assert f"command   {sys.executable}" in words
     assert "variables GOOD_KEY" in words
     assert "very-secret" not in words

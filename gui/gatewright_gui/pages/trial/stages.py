@@ -325,8 +325,9 @@ class StagePane(QWidget):
         super().resizeEvent(event)
         widths = _WIDE if self.width() >= _WIDE_FROM else _NARROW
         self.view.setColumnHidden(RULE, self.width() < _RULE_FROM)
+        words = (*map(outcome_text, ("allow", "ask", "deny")), tr("not reached"))
         for column, least in zip((STAGE, VERDICT, RULE, TIME), widths, strict=True):
-            width = verdict_width(self.view, least) if column == VERDICT else least
+            width = verdict_width(self.view, least, words) if column == VERDICT else least
             if not self.view.isColumnHidden(column) and self.view.columnWidth(column) != width:
                 self.view.setColumnWidth(column, width)
 

@@ -16,7 +16,7 @@ _TYPES = {
     BlockType.WORKING: mark("working: in context while it is pinned"),
     BlockType.LOG: mark("log: a running record"),
 }
-_LEVELS = {
+LEVELS = {
     Permission.READ_WRITE: mark("read_write: agents change it"),
     Permission.APPEND: mark("append: agents add to it"),
     Permission.PARTNER: mark("partner: agents ask before they change it"),
@@ -40,7 +40,7 @@ class SettingsFields(QWidget):
             self.type.addItem(tr(words), kind)
         self.type.setCurrentIndex(1)
         self.level = named(QComboBox(), f"{name}.level", spoken=tr("Level for agents"))
-        for level, words in _LEVELS.items():
+        for level, words in LEVELS.items():
             self.level.addItem(tr(words), level)
         self.limit = named(NumberField(tr("Limit"), 0, MOST_CHARS, unit=tr("characters")), f"{name}.limit")
         self.limit.setSpecialValueText(tr("no limit of its own"))
