@@ -1,5 +1,7 @@
 """What assistive technology is told, asked through the accessibility interface that it uses."""
 
+from collections.abc import Iterator
+
 import pytest
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAccessible, QAccessibleInterface
@@ -95,3 +97,29 @@ async def test_cells_tell_their_state_in_words(window: MainWindow) -> None:
     assert told[0].startswith("Built-in tools, ")
     assert told[0].endswith((f" of {ours}, on", f" of {ours}, mixed"))
     assert told[1] == "block, on"
+
+
+CONTROLS = frozenset(
+    {Role.Button, Role.ButtonMenu, Role.ButtonDropDown, Role.CheckBox, Role.RadioButton, Role.ComboBox, Role.SpinBox}
+    | {Role.EditableText, Role.List, Role.Table, Role.Tree, Role.PageTab, Role.Link, Role.MenuItem, Role.Slider}
+)
+
+
+def tree_of(one: QAccessibleInterface) -> Iterator[QAccessibleInterface]:
+    """All that assistive technology finds from here down; rows and cells belong to models."""
+    yield one
+    if one.role() not in {Role.List, Role.Table, Role.Tree}:
+        for at in range(one.childCount()):
+            yield from tree_of(one.child(at))
+
+
+@pytest.mark.parametrize("key", [row.key for row in all_rows()])
+async def test_no_control_in_the_accessibility_tree_is_without_a_name(window: MainWindow, key: str) -> None:
+    await shown(window, key)
+    controls = [
+        said(one)
+        for one in tree_of(interface(window))
+        if one.role() in CONTROLS and isinstance(widget := one.object(), QWidget) and widget.isVisible()
+    ]
+    assert len(controls) > 10
+    assert [words for words in controls if words.endswith(("''", "' '"))] == []

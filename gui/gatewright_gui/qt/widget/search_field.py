@@ -26,7 +26,7 @@ class SearchField(QLineEdit):
         self.leaves_at_once = False
         self.setPlaceholderText(placeholder)
         self.setAccessibleName(placeholder)
-        glass = QAction(self)
+        glass = QAction(placeholder, self)
         tie_icon(glass, "search", "muted")
         self.addAction(glass, QLineEdit.ActionPosition.LeadingPosition)
         self._clear = QAction(tr("Clear"), self)
