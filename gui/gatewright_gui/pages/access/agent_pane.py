@@ -1,4 +1,7 @@
-"""The list of agents with its keys, buttons and menu, drawn with what each model sees."""
+"""The list of agents with its keys, buttons and menu, drawn with what each model sees.
+
+Over 450 lines, because its delegate, menu and list all answer for the same rows.
+"""
 
 import time
 from collections.abc import Callable, Sequence

@@ -3,7 +3,6 @@ the compositions.
 """
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QStackedWidget, QWidget
@@ -11,15 +10,14 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 from gatewright.workspace.api import Address, CapabilityKind, PolicyRule
 from gatewright_gui.pages.access.rules.compositions_pane import CompositionsPane
 from gatewright_gui.pages.access.rules.rules_pane import RulesPane
+from gatewright_gui.pages.access.tools.agent_rules import Column
+from gatewright_gui.pages.access.tools.agent_rules_pane import AgentRulesPane
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import split_of
-
-if TYPE_CHECKING:
-    from gatewright_gui.pages.access.tools.agent_rules_pane import AgentRulesPane
 
 _LONGEST_NAME = 40
 
@@ -69,10 +67,8 @@ class RulesPage(Page):
     # whose rules are shown
 
     @cached_property
-    def agent(self) -> "AgentRulesPane":
+    def agent(self) -> AgentRulesPane:
         """What the chosen agent is granted, and what asks first; made when it is first looked at."""
-        from gatewright_gui.pages.access.tools.agent_rules_pane import AgentRulesPane
-
         made = AgentRulesPane(self._context)
         made.line_requested.connect(self._context.navigator.go_to_line)
         made.header.set_note(tr("what it is granted, and what asks first"))
@@ -109,8 +105,6 @@ class RulesPage(Page):
 
     def _show_agent(self, agent_id: str, rule: Address | None) -> None:
         """Show what an agent is granted, and make a row of that the current one."""
-        from gatewright_gui.pages.access.tools.agent_rules import Column
-
         self._context.selection.show_everyone(on=False)
         self._context.selection.choose_agent(agent_id)
         self._follow()

@@ -1,6 +1,7 @@
 """Tools and their operations as rows, agents as columns: a table in which the row of a tool or a group can be opened.
 
-It is a table and not a tree, so that both headers stay where they are when the cells scroll.
+It is a table and not a tree, so that both headers stay where they are when the cells scroll. Over 450 lines, because
+every method of the model answers for the same rows and columns.
 """
 
 from bisect import bisect_left, bisect_right
