@@ -53,6 +53,10 @@ class Verbs:
         self.asked.append((row.kind, key))
         return self.agrees
 
+    def delegate(self, delegate: object) -> bool:
+        self.asked.append(delegate)
+        return self.agrees
+
 
 def test_a_new_row_lives_until_it_is_written_or_dropped(qapp: object) -> None:
     verbs = Verbs()
