@@ -1,5 +1,6 @@
 """The window on 1,000 tools of 8 operations and 200 agents: no interaction may hold it up for 100 ms."""
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, end, until
 from tests.gui.watchdog.watching import Watching
 from tests.support.largeworkspace import TOOLS, large_opener, large_tools, write_large
+from tests.support.patience import in_time
 
 
 @pytest.fixture
@@ -111,6 +113,18 @@ async def test_nothing_that_one_does_on_the_agents_page_holds_up_the_window(
 
     assert window.document.undo_stack.undoText().endswith(" 8 operations of tool_0500 for agent_0150")
     assert matrix.model.rowCount() >= TOOLS
+
+
+async def test_the_matrix_opens_in_less_than_50_ms(window: MainWindow) -> None:
+    await warm_up(window.document)
+    page, started_s = agents_page(window), time.thread_time()
+    page.switch.trigger()
+    took_s = time.thread_time() - started_s
+    await until(lambda: page.matrix.grid.column("agent_0000") is not None)
+
+    assert in_time(took_s, 0.05)
+    assert page.matrix.view.current_agent == window.selection.agent_id
+    assert page.matrix.model.rowCount() >= TOOLS
 
 
 async def test_one_edit_of_a_whole_column_and_of_a_whole_row_is_worked_out_beside_the_window(

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
@@ -68,6 +68,8 @@ class MatrixPane(QWidget):
         buttons = (self.differs, self.open_all, self.close_all)
         self.controls = row_of(*searches, *buttons, space=2, margins=(2, 1, 1, 1))
         self._stack = QStackedWidget()
+        self._want_soon = QTimer(self, singleShot=True, interval=0)
+        """So that what opening, fitting and scrolling ask for is asked once, and apart from them."""
         self._kept: tuple[str | None, Place | None] = (None, None)
         self._lay_out()
         self._connect()
@@ -96,11 +98,12 @@ class MatrixPane(QWidget):
             field.results_requested.connect(self.focus_cells)
             field.leave_requested.connect(self.focus_cells)
         self.differs.toggled.connect(self.model.show_only_differing)
-        self.differs.toggled.connect(self._want)
+        self.differs.toggled.connect(self._want_soon.start)
         self.open_all.clicked.connect(lambda: self.model.set_all_open(on=True))
         self.close_all.clicked.connect(lambda: self.model.set_all_open(on=False))
         self.nothing.action_requested.connect(self.show_all)
-        view.view_changed.connect(self._want)
+        view.view_changed.connect(self._want_soon.start)
+        self._want_soon.timeout.connect(self._want)
         view.current_changed.connect(self._follow)
         view.current_changed.connect(self._say)
         view.selectionModel().selectionChanged.connect(self._count)
@@ -133,7 +136,7 @@ class MatrixPane(QWidget):
     def _refresh(self, _changes: object = None) -> None:
         if self.isVisible():
             self.model.set_agents(self._document.agents)
-            self._want()
+            self._want_soon.start()
             self._judge()
             self._say()
 
@@ -162,9 +165,11 @@ class MatrixPane(QWidget):
         self.differs.setChecked(False)
 
     def show_cell(self, agent_id: str | None, place: Place | None) -> None:
-        """Make a cell the current one, if it is shown; the keys stay where they are."""
-        if (agent_id, place) != (self.view.current_agent, self.view.current_place):
-            self.view.show_cell(agent_id, place)
+        """Make a cell the current one, if it is shown, or once the rows come; the keys stay where they are."""
+        if (agent_id, place) == (self.view.current_agent, self.view.current_place):
+            return
+        if not self.view.show_cell(agent_id, place) and not self.model.rowCount():
+            self._kept = (agent_id, place)
 
     def focus_cells(self) -> None:
         """Give the keys to the cells."""

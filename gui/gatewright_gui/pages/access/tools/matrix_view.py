@@ -111,9 +111,9 @@ class MatrixView(QTableView):
 
     def fit(self) -> None:
         """Size both edges, for what is shown now; while nobody looks that is left until somebody does."""
-        if not self.isVisible():
-            return
         table = self._table
+        if not self.isVisible() or not table.agents:
+            return
         wanted = (self.width(), table.agents, table.rowCount(), table.tool_at(0), self.font().key())
         if wanted != self._fitted:
             self._fitted = wanted  # first: other sizes lead here again
