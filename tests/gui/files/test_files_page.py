@@ -484,3 +484,20 @@ async def test_page_keeps_its_place_while_it_is_hidden(demo: Opened, page: Files
     assert word(page, "README.md") == "none"
     assert page.decided.shown is not None
     assert page.decided.shown.path == "drafts/report.md"
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "is_everyone", "words"),
+    [
+        ("archivist", False, "archivist has the source archive; its levels hold for researcher, operator too"),
+        ("newcomer", False, "newcomer does not have the source archive; its levels are for archivist, researcher, operator"),  # noqa: E501
+        ("archivist", True, "The source archive; its levels hold for archivist, researcher, operator"),
+    ],
+)  # fmt: skip
+async def test_the_line_at_the_top_says_whose_files_they_are(
+    demo: Opened, page: FilesPage, agent_id: str, is_everyone: bool, words: str
+) -> None:
+    demo.context.selection.choose_agent(agent_id)
+    demo.context.selection.show_everyone(on=is_everyone)
+    assert page.whose.isVisible()
+    assert page.whose.text == words

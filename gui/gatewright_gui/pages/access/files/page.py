@@ -23,12 +23,18 @@ from gatewright_gui.pages.access.files.source_dialog import SourceQuestions
 from gatewright_gui.pages.access.files.who_dialog import WhoQuestion
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import holding, row_of
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.qt.widget import EmptyState, Splitter
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.session.files import SourceFolder
 
 _NONE = mark("No source of files in this policy"), mark("A source is a folder that agents reach through levels")
+
+
+_NAMED, _LONGEST_NAME = 3, 40
+"""So many other agents are named, with so many letters."""
 
 
 class FilesPage(Page):
@@ -42,6 +48,7 @@ class FilesPage(Page):
         self._base: object = None  # the folder that the source was opened on
         shown = self._shown = ShownSource(SourceFolder(context.document), self)
         self.tree_model = shown.tree_model
+        self.whose = named(ElidedLabel(role="muted"), "files.whose")
         self._parts, split, right = self._frame()
         self.rules = RulesPanel(context.document, split)
         split.addWidget(self.rules)
@@ -134,11 +141,36 @@ class FilesPage(Page):
         for part in (self.outside, self._counts, self._path):
             part.start_over()
         self._parts.setCurrentIndex(0 if source is not None else 1)
+        self._show_whose()
         self.folder.set_note("")
         self.folder.bar.set_filter(NO_FILTER)
         if source is not None:
             self.folder.show_path(str(self._shown.folder.base(source)))
             self.folder.show_reading()
+
+    def _show_whose(self, _why: object = None) -> None:
+        """Say above the files whose they are: of the chosen agent, and of which others."""
+        selection, policy, source = self._context.selection, self._context.document.policy, self._shown.source
+        if source is None:
+            self.whose.set_text("")
+            return
+        having = [one.agent_id for one in policy.agents.values() if source in policy.sources_of(one)]
+        chosen = None if selection.is_everyone else selection.agent_id
+        others = [one for one in having if one != chosen]
+        names = ", ".join(label_text(one, _LONGEST_NAME, keep="") for one in others[:_NAMED])
+        if len(others) > _NAMED:
+            names = tr("{agents} and {count} more", agents=names, count=len(others) - _NAMED)
+        names = names or tr("no agent")
+        words = {"agent": label_text(chosen or "", _LONGEST_NAME, keep=""), "source": source.source_id, "others": names}
+        if chosen is not None and chosen in having and others:
+            said = tr("{agent} has the source {source}; its levels hold for {others} too", **words)
+        elif chosen is not None and chosen in having:
+            said = tr("{agent} alone has the source {source}", **words)
+        elif chosen is not None:
+            said = tr("{agent} does not have the source {source}; its levels are for {others}", **words)
+        else:
+            said = tr("The source {source}; its levels hold for {others}", **words)
+        self.whose.set_text(said)
 
     def _begin(self) -> None:
         """The folder is seen: what takes long begins."""
@@ -151,6 +183,7 @@ class FilesPage(Page):
         if self._is_stale:
             return
         self.use.refresh()
+        self._show_whose()
         ids = tuple(source.source_id for source in self._context.document.policy.file_sources)
         source = self._shown.source
         if (
@@ -261,6 +294,8 @@ class FilesPage(Page):
     def _connect(self) -> None:
         document, rules, folder, outside = self._context.document, self.rules, self.folder, self.outside
         document.closed.connect(self._let_go)
+        for signal in (self._context.selection.agent_changed, self._context.selection.everyone_changed):
+            signal.connect(self._show_whose)
         document.opened.connect(self._opened)
         document.policy_changed.connect(self._changed)
         self._context.navigator.level_requested.connect(self._go_to_level)
@@ -306,5 +341,5 @@ class FilesPage(Page):
         none = self.no_source = EmptyState("folder-tree", *map(tr, _NONE), action=tr("New source..."))
         none.setObjectName("files.nosource")
         parts.addWidget(holding(row_of(none, margins=2)))
-        row_of(parts, into=self)
+        column_of(row_of(self.whose, margins=(2, 1)), stretch(parts), into=self)
         return parts, split, right
