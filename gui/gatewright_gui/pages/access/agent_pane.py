@@ -8,17 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QRect, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import (
-    QAction,
-    QColor,
-    QFont,
-    QFontMetrics,
-    QKeyEvent,
-    QKeySequence,
-    QPainter,
-    QResizeEvent,
-    QShowEvent,
-)
+from PySide6.QtGui import QAction, QColor, QFont, QKeyEvent, QKeySequence, QPainter, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemDelegate,
     QAbstractItemView,
@@ -130,19 +120,16 @@ class AgentDelegate(Delegate):
 
 
 def _mark(painter: QPainter, line: QRect, index: Index) -> int:
-    """How many operations are on, and a sign where something is wrong, at the right; the room they take.
-
-    The name comes first: where it does not fit beside `22 of 68`, that is `22`.
-    """
+    """How many operations are on, of how many if the name leaves room for it, and a sign where something is wrong."""
     look, taken = current_look(), 0
     count = str(index.data(COUNT) or "")
     if count:
         free = line.width() - painter.fontMetrics().horizontalAdvance(str(index.data())) - 6
-        if QFontMetrics(look.small_font).horizontalAdvance(count) > free:
-            count = count.partition(" ")[0]
         painter.save()
         painter.setFont(look.small_font)
         painter.setPen(QColor(look.palette.muted))
+        if painter.fontMetrics().horizontalAdvance(count) > free:
+            count = count.partition(" ")[0]
         taken = painter.fontMetrics().horizontalAdvance(count) + 6
         painter.drawText(line, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, count)
         painter.restore()
