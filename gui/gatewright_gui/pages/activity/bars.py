@@ -1,7 +1,7 @@
 """What stands above the calls of Activity: the calls that wait for an answer, and the search with its filters."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from PySide6.QtCore import QSignalBlocker, QTimer, Signal
@@ -254,16 +254,20 @@ class FilterBar(QWidget):
             noted=self._noted,
         )
 
-    def fits(self, line: Line) -> bool:
-        """Tell whether a row that is no call of the log is wanted."""
-        tool, called, words = self._chosen("tool"), getattr(line.item, "called", ""), self.search.text()
-        whole = f"{line.whole} {line.more}".casefold() if words else ""
-        return (
-            all(word in whole for word in words.casefold().split())
-            and line.agent.startswith(self._chosen("agent"))
-            and (not tool or called == tool or called.startswith(f"{tool}."))
-            and self._chosen("client") in line.client
-        )
+    def fitting(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Return the rows that are wanted, of those that are no calls of the log."""
+        agent, tool, client = (self._chosen(name) for name in ("agent", "tool", "client"))
+        words = self.search.text().casefold().split()
+        for line in lines:
+            called = getattr(line.item, "called", "")
+            whole = f"{line.whole} {line.more}".casefold() if words else ""
+            if (
+                all(word in whole for word in words)
+                and line.agent.startswith(agent)
+                and (not tool or called == tool or called.startswith(f"{tool}."))
+                and client in line.client
+            ):
+                yield line
 
     def set_choices(self, choices: AuditChoices) -> None:
         """Offer what the log names; what is chosen stays."""

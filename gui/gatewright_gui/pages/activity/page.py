@@ -301,7 +301,7 @@ class ActivityPage(Page):
             items += answers.lapsed
         lines = [*map(self._line, items)]
         self._lines = {id(line.item): line for line in lines if isinstance(line.item, PendingApproval)}
-        self.model.set_top(line for line in lines if self.filters.fits(line))
+        self.model.set_top(self.filters.fitting(lines))
         self._show_state()
 
     def _line(self, item: Item) -> Line:

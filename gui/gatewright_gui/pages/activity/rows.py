@@ -173,7 +173,7 @@ def _quiet(line: Line) -> Role | None:
 
 
 COLUMNS: tuple[Column[Line], ...] = (
-    Column(HEADS[TIME], when_words, 120, role=lambda line: "deny" if line.is_soon() else "muted"),
+    Column(HEADS[TIME], when_words, 136, role=lambda line: "deny" if line.is_soon() else "muted"),
     Column(HEADS[AGENT], lambda line: line.agent, 108, role=_quiet, is_cut_within=True),
     Column(
         HEADS[CALL],
