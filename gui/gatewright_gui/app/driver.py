@@ -161,7 +161,7 @@ class Driver:
             QApplication.processEvents()
 
     def _keyboard(self) -> QWidget:
-        """What has the keyboard; its native window is of use only while the caller holds on to the widget."""
+        """The widget with the keyboard; its native window is of use only while the caller holds on to the widget."""
         return QApplication.activePopupWidget() or QApplication.activeModalWidget() or self._window
 
     # pictures

@@ -65,7 +65,7 @@ def _go_on(window: MainWindow) -> None:
 
 
 async def open_first(window: MainWindow, workspace: Path | None) -> None:
-    """What was asked for, else what was open last, else nothing: the welcome says how to begin."""
+    """Open what was asked for, else what was open last, else nothing: the welcome says how to begin."""
     if workspace is not None:
         await window.open(workspace)
         return

@@ -52,7 +52,7 @@ class Patience:
 
     @property
     def vain(self) -> str:
-        """What was waited for: `12 s with nothing moving` or `300 s of computing`."""
+        """The wait, in words: `12 s with nothing moving` or `300 s of computing`."""
         if self._slept_s > self._idle_s:
             return f"{self._slept_s:.0f} s with nothing moving"
         return f"{self._ran_s:.0f} s of computing"
@@ -72,7 +72,7 @@ class Patience:
 
 
 def waited_s(thread: int) -> float:
-    """How long a thread of this process was kept from a processor by others so far; 0 where the system does not say."""
+    """Seconds that others kept a thread of this process from a processor so far; 0 where the system does not say."""
     return _times(f"/proc/self/task/{thread}")[1]
 
 
@@ -92,7 +92,7 @@ def _threads(root: int) -> Iterator[tuple[int, Thread]]:
 
 
 def _times(task: str) -> tuple[float, float]:
-    """What a thread computed, and how long it was kept from it."""
+    """The seconds that a thread computed, and those that it was kept from it."""
     told = _read(f"{task}/schedstat").split()
     return (int(told[0]) / 1e9, int(told[1]) / 1e9) if told else (0.0, 0.0)
 

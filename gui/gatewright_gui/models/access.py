@@ -20,11 +20,11 @@ _NAMES: dict[Verdict, VerdictName] = {Verdict.ALLOW: "allow", Verdict.ASK: "ask"
 
 
 class OperationAccess(Protocol):
-    """What an operation comes to; `words`: with its reason."""
+    """The verdict on an operation; `words`: with its reason."""
 
     @property
     def verdict(self) -> Verdict:
-        """What the gate says."""
+        """The verdict of the gate."""
         ...
 
     @property
@@ -59,7 +59,7 @@ class AccessModel(RowModel[Access]):
         return row.agent_id
 
     def operations_at(self, index: Index) -> Sequence[OperationAccess]:
-        """What a cell sums up; nothing in the column of the agents."""
+        """The operations that a cell sums up; none in the column of the agents."""
         return self.rows[index.row()].of(self.groups[index.column() - 1]) if index.column() else ()
 
     def cell(self, row: Access, column: int, role: int) -> Any:

@@ -49,7 +49,7 @@ class CheckNoteModel(RowModel[CheckNote]):
 
 
 def state_words(note: CheckNote) -> str:
-    """What kind of note it is."""
+    """The kind of note it is, in words."""
     return tr("differs") if note.is_wrong else tr("not tried")
 
 

@@ -49,7 +49,7 @@ class Page(QWidget):
         """The window closes: stop what works for the page and remove what it made."""
 
     def main_view(self) -> QWidget | None:
-        """What the keys belong to when one comes to the page; the first view that can take them, unless it says so."""
+        """The owner of the keys when one comes to the page; the first view that can take them, unless it says so."""
         return next((view for view in self.findChildren(QAbstractScrollArea) if _takes_keys(view, self)), None)
 
     def focus_main(self) -> None:

@@ -34,7 +34,7 @@ _LEGEND: tuple[tuple[VerdictName, str], ...] = (
 
 
 def _form(timeline: Timeline) -> str:
-    """How exactly its moments are told."""
+    """The format, as exact as its moments are told."""
     if timeline.stretch_s < 60:
         return "%Y-%m-%d %H:%M:%S"
     return "%Y-%m-%d %H:%M" if timeline.stretch_s < 86_400 else "%Y-%m-%d"
@@ -64,7 +64,7 @@ class TimelineBar(QFrame):
 
     @property
     def timeline(self) -> Timeline:
-        """What is shown."""
+        """The timeline that is shown."""
         return self._timeline
 
     def set_timeline(self, timeline: Timeline) -> None:
@@ -136,7 +136,7 @@ class TimelineBar(QFrame):
         return tuple(found)
 
     def rect_of(self, stretch: int) -> QRect:
-        """Where a stretch is drawn, from the top to the foot of the bars."""
+        """The place where a stretch is drawn, from the top to the foot of the bars."""
         width, count = self._wide, max(self._timeline.stretches, 1)
         left = _LEFT + width * stretch // count
         return QRect(left, 2, max(_LEFT + width * (stretch + 1) // count - left, 1), self._bars)

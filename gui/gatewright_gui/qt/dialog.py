@@ -81,7 +81,7 @@ class CheckedDialog(FormDialog):
         self.cancel_button.setAutoDefault(False)
 
     def say(self, fault: str) -> None:
-        """What is wrong; nothing where it is empty."""
+        """Say what is wrong; nothing where it is empty."""
         self.fault.setText(fault.replace("`", ""))
         self.fault.setVisible(bool(fault))
 

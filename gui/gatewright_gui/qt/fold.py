@@ -31,7 +31,7 @@ class Fold(NamedTuple):
 
     @property
     def inner(self) -> int:
-        """How many lines are between the brackets."""
+        """The number of lines between the brackets."""
         return self.last - self.first - 1
 
 
@@ -75,7 +75,7 @@ class Foldable:
 
 
 def _lines(text: str) -> list[str]:
-    """As many as a text document makes of them."""
+    """The lines, as many as a text document makes of them."""
     if "\r" in text:
         text = _RETURN.sub("\n", text)
     return (text if text.isascii() else text.translate(_BREAKS)).split("\n")
@@ -99,7 +99,7 @@ def _json_folds(lines: Sequence[str]) -> list[Fold]:
 
 
 def _opened(lines: Sequence[str], number: int, parent: _Open | None) -> _Open:
-    """What opens here, and the way to it: by keys, and in lists by name where the parts have one."""
+    """The part that opens here, and the way to it: by keys, and in lists by name where the parts have one."""
     if parent is None:
         return _Open(number, "")
     parent.children += 1
@@ -122,7 +122,7 @@ def _name(lines: Sequence[str], number: int) -> str | None:
 
 
 def summary(fold: Fold) -> str:
-    """What stands between the brackets of a closed fold."""
+    """The words between the brackets of a closed fold."""
     lines = f"… {counted(fold.inner, 'line', 'lines')}"
     return f' "{fold.name}" {lines} ' if fold.name else lines
 

@@ -36,7 +36,7 @@ class FolderDialog(QFileDialog):
             button.setEnabled(True)
 
     def _is_new(self) -> bool:
-        """Whether what is typed is no folder, but could be one: the nearest thing above it that is there is one."""
+        """True if what is typed is no folder, but could be one: the nearest thing above it that is there is one."""
         chosen = self.selectedFiles()
         path = Path(chosen[0]) if chosen else Path()
         above = next((folder for folder in path.parents if folder.exists()), None)

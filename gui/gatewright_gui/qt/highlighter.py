@@ -202,7 +202,7 @@ def mixed(ground: str, colour: str, share: float) -> str:
 
 
 def _utf16_offsets(text: str) -> list[int] | None:
-    """Where each code point begins as Qt counts; None when both count alike."""
+    """The start of each code point as Qt counts; None when both count alike."""
     if text.isascii() or max(text) <= "\uffff":
         return None
     offsets = [0]

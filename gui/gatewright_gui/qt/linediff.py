@@ -31,7 +31,7 @@ def changed_letters(diff: str) -> tuple[ChangedLetters, ...]:
 
 
 def line_numbers(diff: str) -> tuple[str, ...]:
-    """What each line of a unified diff is called: its number in the newer text, of a removed one that in the older.
+    """The name of each line of a unified diff: its number in the newer text, of a removed one that in the older.
 
     Where a part begins, and what stands before the first, has none; () where no part says where it begins.
     """
@@ -81,7 +81,7 @@ def _compared(lines: Sequence[str], old: int, new: int) -> Iterator[ChangedLette
 
 
 def _shared(most: int, is_same: Callable[[int, int], bool]) -> int:
-    """How many letters are shared, by halving: slices compare far quicker than letters one by one."""
+    """The number of letters that are shared, by halving: slices compare far quicker than letters one by one."""
     low, high = 0, max(most, 0)
     while low < high:
         middle = (low + high + 1) // 2

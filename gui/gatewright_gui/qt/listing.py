@@ -40,7 +40,7 @@ _MARK, _GAP, _PAD = 16, 4, 8
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[R]):
-    """What the cells of a column say of a row, and how they look."""
+    """The words that the cells of a column say of a row, and their look."""
 
     head: str
     """In English, `mark`ed."""
@@ -66,7 +66,7 @@ class Column(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What can be done now with what is chosen: by a button, in the menu of the rows, by keys in them."""
+    """An act that can be done now with what is chosen: by a button, in the menu of the rows, by keys in them."""
 
     name: str
     """Of the button."""
@@ -127,11 +127,11 @@ class ListingModel(RowModel[R]):
         return self.columns[column].text(row)
 
     def tip(self, row: R, column: int) -> str:
-        """What the column says, else all of the row."""
+        """The words of the column, else all of the row."""
         return (self.columns[column].tip or self.whole)(row)
 
     def spoken(self, row: R, column: int) -> str:
-        """What the column says, else all of the row."""
+        """The words of the column, else all of the row."""
         return (self.columns[column].spoken or self.whole)(row)
 
 

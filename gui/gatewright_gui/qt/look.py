@@ -20,7 +20,7 @@ Role = Literal[
 
 
 class CheckState(StrEnum):
-    """What a gate's box shows; `BLOCKED` is off because another layer turned it off."""
+    """The state of a gate's box; `BLOCKED` is off because another layer turned it off."""
 
     ON = "on"
     OFF = "off"

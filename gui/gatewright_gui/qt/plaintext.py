@@ -26,7 +26,7 @@ def label_text(text: str, limit: int = LONGEST, *, keep: str = "\n\t") -> str:
 def line_text(
     metrics: QFontMetrics, text: str, width: int, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight
 ) -> str:
-    """As much of one line as fits into `width` pixels; a line break in it is escaped too."""
+    """The part of one line that fits into `width` pixels; a line break in it is escaped too."""
     cut = metrics.elidedText(label_text(text, LONGEST_LINE, keep=""), mode, width)
     return f"{cut}{_RIGHT_TO_LEFT}" if cut.endswith("\u2026") and _runs_left(cut) else cut
 

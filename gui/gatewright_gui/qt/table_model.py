@@ -28,15 +28,15 @@ class FlatModel(QAbstractTableModel):
     """Columns that stand at the right, so that their numbers line up."""
 
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         raise NotImplementedError
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many rows there are; none below a row."""
+        """The number of rows; none below a row."""
         return 0 if parent.isValid() else self.count()
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """As many columns as have a name."""
+        """The number of columns that have a name."""
         return 0 if parent.isValid() else len(self.headers)
 
     def headerData(  # noqa: N802
@@ -74,11 +74,11 @@ class RowModel(FlatModel, Generic[R]):
         self.rows: Sequence[R] = tuple(rows)
 
     def key(self, row: R, /) -> object:
-        """What makes a row the one that was there before, whatever it says now."""
+        """The key that makes a row the one that was there before, whatever it says now."""
         return row
 
     def text(self, row: R, column: int, /) -> str:
-        """What a cell shows."""
+        """The text of a cell."""
         raise NotImplementedError
 
     def tip(self, _row: R, _column: int, /) -> str:
@@ -86,11 +86,11 @@ class RowModel(FlatModel, Generic[R]):
         return ""
 
     def spoken(self, _row: R, _column: int, /) -> str:
-        """What a screen reader says in the place of the text."""
+        """The words that a screen reader says in the place of the text."""
         return ""
 
     def cell(self, row: R, column: int, role: int, /) -> Any:
-        """What a row says in a column, in one of Qt's roles or in its own."""
+        """The value of a row in a column, in one of Qt's roles or in its own."""
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return self.text(row, column)
@@ -134,15 +134,15 @@ class RowModel(FlatModel, Generic[R]):
         return self.rows[at] if 0 <= at < len(self.rows) else None
 
     def find(self, key: object) -> int:
-        """Where the row of a key is; -1 where it is not shown."""
+        """The number of the row of a key; -1 where it is not shown."""
         return next((at for at, row in enumerate(self.rows) if self.key(row) == key), -1)
 
     def count(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return len(self.rows)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What the subclass says of the row, and the row itself under `ROW`."""
+        """The value that the subclass gives of the row, and the row itself under `ROW`."""
         row = self.row_at(index.row())
         if row is None or role == ROW:
             return row

@@ -64,7 +64,7 @@ class TaskOwner:
                 task.cancel()
 
     def let_go(self) -> None:
-        """What is open is gone: ask all tasks to end but those that stay, and the one that is running."""
+        """Ask all tasks to end but those that stay, and the one that is running: what is open is gone."""
         for task in self._tasks - self._staying - {asyncio.current_task()}:
             task.cancel()
 

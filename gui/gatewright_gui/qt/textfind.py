@@ -18,7 +18,7 @@ class Hit:
 
 
 def found(lines: Sequence[str], wanted: str) -> tuple[Hit, ...]:
-    """Where some words are, in capitals or not; the first MAX_HITS, in order."""
+    """The places of some words, in capitals or not; the first MAX_HITS, in order."""
     if not wanted:
         return ()
     text = "\n".join(lines)

@@ -74,7 +74,7 @@ def arguments_for(workspace: Workspace, tools: tuple[str, ...] | None) -> Mappin
 
 
 def giving_of(facts: ToolFacts, name: str, operations: frozenset[str] | None) -> Giving:
-    """Whether calls of these operations (None: any) that take the argument may leave it out."""
+    """Return whether calls of these operations (None: any) that take the argument may leave it out."""
     rows = [
         row for row in facts.operations if name in row.parameters and (operations is None or row.name in operations)
     ]
@@ -104,7 +104,7 @@ def example_fault(schema: JsonValue, argument: Argument, text: str, *, check_for
 
 
 def value_of(argument: Argument, text: str) -> JsonValue:
-    """What was typed: text for a text, JSON for everything else. Raises ValueError saying where it is none."""
+    """The value typed: text for a text, JSON for everything else. Raises ValueError saying where it is none."""
     if argument.kind == "text":
         return text
     try:

@@ -49,7 +49,7 @@ _READ, _FIND, _LOOK = "audit.read", "audit.find", "audit.look"
 
 @frozen
 class Timeline:
-    """How many calls there were when: ``counts`` says it of stretches of ``stretch_s`` seconds from ``begin_s`` on."""
+    """The number of calls by time: ``counts`` says it of stretches of ``stretch_s`` seconds from ``begin_s`` on."""
 
     begin_s: float = 0.0
     stretch_s: int = 60
@@ -59,7 +59,7 @@ class Timeline:
 
 @frozen
 class Found:
-    """What the filter finds: the numbers of the calls, newest first, of which those from ``changed`` on may be others
+    """The filter's finds: the numbers of the calls, newest first, of which those from ``changed`` on may be others
     than before. ``read`` and ``rows``: how much of the log is read so far.
     """
 
@@ -106,7 +106,7 @@ class AuditTrail(QObject):
 
     @property
     def now(self) -> Found:
-        """What was found last."""
+        """The calls that were found last."""
         return self._found
 
     def set_filter(self, wanted: AuditFilter, period: tuple[float | None, float | None] = (None, None)) -> None:
@@ -140,7 +140,7 @@ class AuditTrail(QObject):
         return await self._run(find)
 
     async def today(self) -> tuple[dict[str, int], int]:
-        """How often each standing answer was used today, by its id, and how many calls asked with nobody to answer."""
+        """The uses of each standing answer today, by its id, and how many calls asked with nobody to answer."""
         midnight_s = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
         unreached = AuditFilter(since_s=midnight_s, state="unreached")
         return await self._run(lambda index: (index.grants(midnight_s), len(index.numbers(unreached)))) or ({}, 0)
@@ -238,7 +238,7 @@ def _find(index: AuditIndex, wanted: AuditFilter, before: Found, begin: int, cha
 
 
 def first_below(numbers: "array[int]", bound: int) -> int:
-    """Where the numbers, which fall, are below the bound."""
+    """The place where the numbers, which fall, are below the bound."""
     low, high = 0, len(numbers)
     while low < high:
         middle = (low + high) // 2

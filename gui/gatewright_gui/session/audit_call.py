@@ -75,7 +75,7 @@ def outcomes() -> tuple[str, ...]:
 
 
 def outcome_words(call: LoggedCall) -> str:
-    """What a call came to, in a word or two; empty for a row that belongs to none."""
+    """The outcome of a call, in a word or two; empty for a row that belongs to none."""
     if not call.is_call:
         return ""
     match call.verdict, call.ended:
@@ -119,7 +119,7 @@ class CallDetail:
 
     @property
     def folder(self) -> str:
-        """Where the coding agent worked that made it."""
+        """The folder where the coding agent worked that made it."""
         return worked_in(self.sent)
 
     @property
@@ -142,7 +142,7 @@ def agent_words(call: LoggedCall) -> str:
 
 
 def calls_words(call: LoggedCall) -> str:
-    """How many steps a call made, and how many calls a sub-agent that it started; empty for none."""
+    """The number of steps that a call made, and of calls by a sub-agent that it started; empty for none."""
     parts = (
         counted(call.steps, "step", "steps") if call.steps else "",
         counted(call.started, "call under it", "calls under it") if call.started else "",
@@ -151,7 +151,7 @@ def calls_words(call: LoggedCall) -> str:
 
 
 def detail_of(call: LoggedCall, rows: Sequence[AuditRow], parent: LoggedCall | None = None) -> CallDetail:
-    """What the rows say."""
+    """The details that the rows tell."""
     told = {row.kind: _body(row) for row in rows}  # of two decisions the last
     sent, decided = told.get(RowKind.TOOL_INVOKED, {}), told.get(RowKind.POLICY_DECISION, {})
     arguments = sent.get("arguments")
@@ -211,14 +211,14 @@ def _facts(call: LoggedCall, told: Mapping[str, Mapping[str, Any]]) -> Sequence[
 
 
 def answer_words(call: LoggedCall) -> str:
-    """Who let a call through that asked; empty where nobody did, or something else than the answer decided it."""
+    """The one who let a call through that asked; empty where nobody did, or something else than the answer decided."""
     if not call.answer or call.verdict != "allow":
         return ""
     return _answer_words(_object(call.answer))
 
 
 def fate_words(call: LoggedCall) -> str:
-    """Who said what to a call that asked, and how it ended."""
+    """Words for who said what to a call that asked, and how it ended."""
     said = _answer_words(_object(call.answer)) if call.answer else call.reason.replace("`", "")
     outcome = tr(ENDS[call.ended]) if call.ended in ENDS else tr("under way")
     return tr("{said}; the call: {outcome}.", said=f"{said[:1].upper()}{said[1:]}", outcome=outcome)
@@ -265,7 +265,7 @@ def _object(text: str) -> dict[str, Any]:
 
 @frozen
 class RuleToday:
-    """Where the rule that decided stands today: its address and line, None where it is no longer there.
+    """The place today of the rule that decided: its address and line, None where it is no longer there.
 
     ``is_same``: the policy is still the one that decided.
     """
@@ -276,7 +276,7 @@ class RuleToday:
 
 
 def rule_today(workspace: Workspace, detail: CallDetail) -> RuleToday | None:
-    """Where the rule stands; None for a call that no rule decided. Reads the text of the policy."""
+    """The place where the rule stands; None for a call that no rule decided. Reads the text of the policy."""
     if detail.rule is None:
         return None
     address = _address_of(workspace.policy, detail.rule)
@@ -301,7 +301,7 @@ class Again:
     lacks: str
 
     def words(self, then: str) -> str:
-        """What it was and what it would be."""
+        """Words for what it was and what it would be."""
         now = str(self.decision.verdict)
         words = {"allow": tr("allowed"), "ask": tr("asked first"), "deny": tr("denied")}
         text = tr("Then {was}. Today it would be {will} at {stage}: {reason}")
@@ -425,7 +425,7 @@ def _levels(policy: Policy, detail: CallDetail) -> list[Mending]:
 
 
 def text_change(workspace: Workspace, edit: Edit) -> str:
-    """What an edit would change in the policy file, as a unified diff, for the worker process."""
+    """The change that an edit would make in the policy file, as a unified diff, for the worker process."""
     after = workspace.text_under(apply(workspace.policy, edit))
     _, _, difference = diff_text("", workspace.text(), after).partition("\n@@")
     return f"@@{difference}"

@@ -23,7 +23,7 @@ def mildest(verdicts: Iterable[Verdict]) -> Verdict:
 
 @frozen
 class BlockRight:
-    """What all layers of the policy say of one operation; ``why``: the deciding reason, empty where it is allowed."""
+    """The right to one operation by all policy layers; ``why``: the deciding reason, empty where it is allowed."""
 
     tool: str
     operation: str
@@ -44,7 +44,7 @@ class BlockRight:
 
 @frozen
 class OperationAccess:
-    """What an operation on one block comes to, and why."""
+    """The verdict that an operation on one block comes to, and why."""
 
     right: BlockRight
     verdict: Verdict
@@ -71,7 +71,7 @@ class BlockAccess:
         return tuple(one for one in self.operations if one.right.group == group)
 
     def best(self, group: str) -> Verdict:
-        """What the mildest operation of a group comes to; deny where there is none."""
+        """The verdict of the mildest operation of a group; deny where there is none."""
         return mildest(one.verdict for one in self.of(group))
 
     @property

@@ -47,7 +47,7 @@ class FileChoice:
 
 @frozen
 class FileChoices:
-    """What can be named. `is_cut`: there is more than is offered. `label`: that of a block."""
+    """The choices that can be named. `is_cut`: there is more than is offered. `label`: that of a block."""
 
     rows: tuple[FileChoice, ...] = ()
     is_cut: bool = False
@@ -65,7 +65,7 @@ class FileChoices:
 
 
 def files_of(tool: Tool | None) -> FilesOf:
-    """What the paths in the arguments of a tool name."""
+    """The files that the paths in the arguments of a tool name."""
     if isinstance(tool, RootTool):
         return "roots"
     if tool is None:

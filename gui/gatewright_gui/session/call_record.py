@@ -51,7 +51,7 @@ _STAGE_NAMES = tuple(stage.name for stage in STAGES)
 
 @dataclass(slots=True)
 class CallProgress:
-    """How far a call has come, written in the thread of calls: what is known of one that never ends.
+    """The progress of a call, written in the thread of calls: what is known of one that never ends.
 
     `is_asked`: a question is open. `began_s`: on the steady clock. `streamed`: the end of what a stream gave so far;
     `is_stream_due`: it is going to be shown. `steps`: of a composition; `step`: how far the one under way has come.
@@ -121,14 +121,14 @@ def _length(arguments: object) -> int:
 
 
 def earlier_call(record: CallRecord | None) -> EarlierCall | None:
-    """What is kept of the call that another one repeats."""
+    """The record kept of the call that another one repeats."""
     if record is None or record.status == CANCELLED:
         return None
     return EarlierCall(record.number, record.wall_s, record.verdict, record.stage, record.code)
 
 
 def change_of(run: CallRun, gate: Workspace) -> str | None:
-    """What the call would change in a text; a change that cannot be told is none, the call says why itself."""
+    """The change the call would make in a text; a change that cannot be told is none, the call says why itself."""
     request = run.request
     try:
         return gate.gate.change(request.agent_id, request.tool, request.arguments, session=run.session)
@@ -150,7 +150,7 @@ _COVERED = re.compile(r"covered by the standing approval `([^`]*)` of (.*)")
 
 
 def _earlier(reason: str, gate: Workspace) -> str:
-    """What a standing approval that covers a call says: who gave it, and until when it stands."""
+    """The words of a standing approval that covers a call: who gave it, and until when it stands."""
     found = _COVERED.fullmatch(reason)
     if found is None:
         return reason
@@ -182,7 +182,7 @@ def line_of(workspace: Workspace, address: Address) -> int | None:
 
 
 async def find_place(document: Document, address: Address) -> RulePlace | None:
-    """Where a part of the policy that asks is edited, as the policy is now; None when it is no longer there."""
+    """The place to edit a part of the policy that asks, as the policy is now; None when it is no longer there."""
     workspace = document.workspace
     return place_of(document.policy, address, await asyncio.to_thread(line_of, workspace, address))
 

@@ -89,7 +89,7 @@ class ShownTool:
 
 @frozen
 class CallRequest:
-    """What is to be decided or run. `arguments`: JSON text, or the values of a form. `folder`: where the coding agent
+    """The call to decide or run. `arguments`: JSON text, or the values of a form. `folder`: where the coding agent
     works, for a tool that it runs itself; empty for any other.
     """
 
@@ -128,7 +128,7 @@ class StageRow:
 
 @frozen
 class EarlierCall:
-    """What became of the same request before."""
+    """The fate of the same request before."""
 
     number: int
     wall_s: float
@@ -139,7 +139,7 @@ class EarlierCall:
 
 @frozen
 class CallRecord:
-    """What became of one request. `status` and `output` are None when it was only decided.
+    """The fate of one request. `status` and `output` are None when it was only decided.
 
     `secrets`: how many were taken out of the result. `reused`: an earlier result stands for it. `is_binary`: the result
     is no text, and `output` only names it; `blob` is then all of it, and of what an MCP server gave the first image,
@@ -384,7 +384,7 @@ def cut(text: str) -> str:
 
 
 def laid_out(text: str) -> str:
-    """As `cut`, with the characters as they are."""
+    """The same as `cut`, with the characters as they are."""
     shown = _LONG_LINE.sub(_line_cut, text[:MAX_SHOWN])
     if len(text) <= MAX_SHOWN:
         return shown

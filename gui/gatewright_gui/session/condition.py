@@ -25,7 +25,7 @@ _ALL: frozenset[ArgumentKind] = frozenset({"text", "number", "whole", "truth", "
 
 @frozen
 class Relation:
-    """How an argument stands to a value. ``keyword``: what says it in JSON Schema; empty: no value is asked for.
+    """The relation of an argument to a value. ``keyword``: what says it in JSON Schema; empty: no value is asked for.
 
     ``kinds``: the arguments that it is offered for; ``is_not``: the keyword must not hold.
     """
@@ -122,7 +122,7 @@ When = Mapping[str, JsonValue] | bool | None
 
 
 def when_words(when: When) -> str:
-    """What a rule's `when` says, in words where terms can say it, else as TOML."""
+    """The meaning of a rule's `when`, in words where terms can say it, else as TOML."""
     condition = condition_of(when)
     return condition.words if condition is not None else when_text(when)
 

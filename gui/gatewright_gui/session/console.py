@@ -124,7 +124,7 @@ class Console(QObject):
 
     @property
     def copied(self) -> Copied | None:
-        """What became of the copying, while there is a copy."""
+        """The outcome of the copying, while there is a copy."""
         return self._copy.copied
 
     @property
@@ -138,7 +138,7 @@ class Console(QObject):
         return tuple(self._records)
 
     def session_state(self, agent_id: str) -> SessionState:
-        """What is known of the agent's conversation without looking anything up."""
+        """The facts known of the agent's conversation without looking anything up."""
         return brief(agent_id, self._session(agent_id))
 
     # what can be done
@@ -220,14 +220,14 @@ class Console(QObject):
         return stood
 
     async def place_of(self, rule: RuleLink, record: CallRecord | None = None) -> RulePlace | None:
-        """Where a rule is edited in the policy as it is now; `record`: the call that it decided."""
+        """The place to edit a rule in the policy as it is now; `record`: the call that it decided."""
         called = None
         if record is not None:
             called = record.request.tool, record.operation if record.operation.isidentifier() else None
         return place_of(self._document.policy, rule.address, await self.line_of(rule), called)
 
     async def line_of(self, rule: RuleLink) -> int | None:
-        """Where a rule stands in the policy as it is now."""
+        """The line of a rule in the policy as it is now."""
         workspace = self._document.workspace
 
         async def work() -> int | None:

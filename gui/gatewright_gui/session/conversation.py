@@ -69,7 +69,7 @@ class SessionState:
 
 
 def brief(agent_id: str, session: Session) -> SessionState:
-    """What costs nothing to know."""
+    """The state that costs nothing to know."""
     state = cast("dict[str, Any]", session.to_json())
     calls = cast("dict[str, int]", state["calls"])
     return SessionState(
@@ -112,7 +112,7 @@ class _Look:
         self._seen_s = time.monotonic()  # read after the gate's clock: a pause is never over before it is
 
     def counts(self, calls: Iterable[tuple[str, int]]) -> Iterator[Fact]:
-        """How often each operation was called, and how often that succeeded."""
+        """Facts on how often each operation was called, and how often that succeeded."""
         succeeded = cast("Mapping[str, int]", self._session.to_json()["successes"])
         for name, made in calls:
             good = succeeded.get(name, 0)
@@ -122,7 +122,7 @@ class _Look:
             yield Fact("calls", visible(name), text)
 
     def limits(self) -> Iterator[Fact]:
-        """What limits the next calls, each rule once."""
+        """Facts on what limits the next calls, each rule once."""
         seen: set[object] = set()
         for plan in self._agent.plans():
             for operation in (plan.operations or ("",)) if plan.closed is None else ():
@@ -134,13 +134,13 @@ class _Look:
                         yield from self._limit(test)
 
     def ends(self, pending: Iterable[str]) -> Iterator[Fact]:
-        """What must succeed before the loop may end."""
+        """Facts on what must succeed before the loop may end."""
         rules = {visible(str(test.required)): test.bound.address for test in self._agent.rules.requirements}
         for name in pending:
             yield Fact("exit", name, tr("has to succeed before the end"), True, rule=self._link(rules.get(name)))
 
     def due(self) -> Iterator[Fact]:
-        """What the model is reminded of now."""
+        """Facts on what the model is reminded of now."""
         if self._facts.began_s is None:
             return
         for sentence in self._workspace.gate.reminders(self._agent.agent.agent_id, self._session):

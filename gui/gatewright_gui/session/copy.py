@@ -36,7 +36,7 @@ class DisposableCopy:
 
     @property
     def copied(self) -> Copied | None:
-        """What became of the copying."""
+        """The outcome of the copying."""
         return self._sandbox.copied if self._sandbox is not None else None
 
     def of(self, origin: Workspace) -> Workspace | None:

@@ -48,7 +48,7 @@ class PlainLines(logging.Formatter):
 
 
 def log_file() -> Path:
-    """Where the app of this user writes its log."""
+    """The file to which the app of this user writes its log."""
     return user_log_path("gatewright") / "app.log"
 
 
@@ -85,7 +85,7 @@ def kept_log() -> Generator[None]:
 
 @contextmanager
 def _crashes_kept(file: Path) -> Generator[None]:
-    """What ends the process at once (a fault in Qt, say) writes where every thread was, with nothing of Python's."""
+    """Let what ends the process at once (a fault in Qt, say) write where every thread was, with nothing of Python's."""
     was_on = faulthandler.is_enabled()
     with file.open("ab") as crashes:
         faulthandler.enable(crashes)

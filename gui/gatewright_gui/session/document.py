@@ -154,7 +154,7 @@ class Document(QObject):
 
     @property
     def name(self) -> str:
-        """What to call the workspace."""
+        """The name of the workspace."""
         if self._workspace is not None:
             return self._workspace.name
         return self._failure.path.parent.name if self._failure else ""
@@ -253,7 +253,7 @@ class Document(QObject):
         return lacking * sum(len(facts.operations) or 1 for facts in catalog) // len(catalog)
 
     def set_problems(self, problems: Sequence[Problem]) -> None:
-        """What was found in the policy as it is now; while an alarm lasts, what is wrong with the file comes first."""
+        """Set the problems of the policy as it is now; while an alarm lasts, those of the file come first."""
         self._of_policy = tuple(problems)
         new = self._alarm.with_those_of(self._of_policy) if self._alarm else self._of_policy
         if new != self._problems:

@@ -54,7 +54,7 @@ class PolicyDraft(QObject):
 
     @property
     def text(self) -> str:
-        """What is typed, as it was last taken; empty where nothing is."""
+        """The text that is typed, as it was last taken; empty where nothing is."""
         return self._now.text if self._now is not None else ""
 
     @property
@@ -85,7 +85,7 @@ class PolicyDraft(QObject):
         self._check()
 
     def discard(self) -> None:
-        """What is typed is not wanted, or applied by now."""
+        """Discard what is typed: it is not wanted, or applied by now."""
         was = self._now
         self._settle.stop()
         self._now, self._read, self.problems = None, None, ()

@@ -35,7 +35,7 @@ class FileToWrite:
 
 @frozen
 class Outlook:
-    """What an export would write: files, folders that are made and stay empty, and what to know about it first."""
+    """Files that an export would write, folders that are made and stay empty, and what to know about it first."""
 
     files: tuple[FileToWrite, ...]
     folders: tuple[str, ...]
@@ -48,7 +48,7 @@ class Outlook:
 
     @property
     def words(self) -> str:
-        """How much it is."""
+        """The amount of it, in words."""
         files = counted(len(self.files), "file", "files")
         if not self.folders:
             return files

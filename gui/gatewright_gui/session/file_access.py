@@ -17,7 +17,7 @@ GROUPS: Mapping[str, str] = {
 
 @frozen
 class OperationAnswer:
-    """What the gate says to an operation of a tool at the file, and why."""
+    """The verdict of the gate on an operation of a tool at the file, and why."""
 
     tool: str
     operation: str

@@ -59,7 +59,7 @@ class StoppedError(Exception):
 
 @frozen
 class FolderNames:
-    """What lies right in one folder. `prefix`: its path from the base with `/` at its end, empty for the base."""
+    """The names right in one folder. `prefix`: its path from the base with `/` at its end, empty for the base."""
 
     prefix: str
     names: tuple[str, ...]
@@ -110,7 +110,7 @@ class LevelBefore:
 
 @frozen
 class PatternCount:
-    """How many files a pattern matches, and how many it would decide where it stands.
+    """The number of files that a pattern matches, and of those that it would decide where it stands.
 
     ``counts``: how many each rule would decide then, by its index, and the default; ``before``: the levels that the
     files of this one have without it.
@@ -127,7 +127,7 @@ class PatternCount:
         return tuple(one for one in self.before if is_more_open(level, one.level))
 
     def change_words(self, level: Permission) -> str:
-        """What that level would change of its files: those that it opens first, each of some, and how many more."""
+        """The changes of its files under that level: those that it opens first, each of some, and how many more."""
         opened = self.opened(level)
         others = [one for one in self.before if one not in opened and one.level is not level]
         said = [
@@ -143,7 +143,7 @@ class PatternCount:
 
     @property
     def sentence(self) -> str:
-        """As words."""
+        """The count in words."""
         if not self.matches:
             return tr("matches no file now")
         files = counted(self.matches, "file", "files")
@@ -260,7 +260,7 @@ def _above(prefix: str) -> str:
 
 
 def try_pattern(decided: Decided, tried: Source, at: int, source: Source, stop: Stop) -> Tried:
-    """What the rule at `at` of a source as tried would match and decide; what no rule opens is left out.
+    """The files that the rule at `at` of a source as tried would match and decide; what no rule opens is left out.
 
     ``source``: as it is, with the rules that ``decided`` was made of. Raises StoppedError.
     """

@@ -77,7 +77,7 @@ class OutsideChanges:
 
 @frozen
 class Reconciled:
-    """What came of reconciling. `is_conflict`: nothing was done; the two differences say why."""
+    """The outcome of reconciling. `is_conflict`: nothing was done; the two differences say why."""
 
     path: str
     outcome: str
@@ -117,7 +117,7 @@ def _standing(source: FileSource, path: str) -> FileStanding | None:
 
 
 def _folders(files: Mapping[str, FileStanding]) -> dict[str, FolderStanding]:
-    """What is in step is not told of folders."""
+    """The standings of folders, without what is in step."""
     counts: dict[str, dict[FileState, int]] = {}
     for path, standing in files.items():
         head = path
@@ -130,7 +130,7 @@ def _folders(files: Mapping[str, FileStanding]) -> dict[str, FolderStanding]:
 
 
 def reconciled(path: str, answer: object) -> Reconciled:
-    """What the workspace answers, as a value."""
+    """The answer of the workspace, as a value."""
     row = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {"outcome": json.dumps(answer)}
     texts = [row.get(name) for name in ("why", "block_diff", "disk_diff")]
     why, block, disk = (text if isinstance(text, str) else "" for text in texts)

@@ -84,7 +84,7 @@ class PathLevel:
 
     @property
     def rule_word(self) -> str:
-        """What decided, in a word or two, for a narrow column."""
+        """A word or two for what decided, for a narrow column."""
         if self.protected:
             return tr("protected")
         if self.outside:
@@ -95,7 +95,7 @@ class PathLevel:
 
     @property
     def sentence(self) -> str:
-        """What decided, as a sentence."""
+        """A sentence on what decided."""
         if self.protected:
             return tr(
                 "protected: it belongs to the policy, its state or its keys, or to a source whose folder was moved"
@@ -119,7 +119,7 @@ class PathLevel:
         return text.format(level=self.permission, number=number, pattern=self.pattern)
 
     def verdict(self, action: Action) -> Verdict:
-        """What the level says to an action."""
+        """The verdict of the level on an action."""
         return Verdict.DENY if self.is_closed else verdict_for(self.permission, action)
 
 
@@ -179,7 +179,7 @@ class FolderListing:
 
 @frozen
 class Hits:
-    """How many files each rule decides, and the default. `truncated`: counting stopped at its limit.
+    """The number of files that each rule decides, and the default. `truncated`: counting stopped at its limit.
 
     `shadows`: rules that can never decide, whatever files there are, since rules above them match all that they match.
     """
@@ -194,7 +194,7 @@ class Hits:
     elsewhere: int = 0
 
     def shadow_of(self, row: int) -> Shadow | None:
-        """What hides a rule, if something does."""
+        """Return what hides a rule, if something does."""
         return next((shadow for shadow in self.shadows if shadow.index == row), None)
 
 
@@ -277,7 +277,7 @@ class SourceFolder:
         return found
 
     async def standings(self, source_id: str) -> Standings:
-        """How the files with a block stand to it. Raises WorkspaceError."""
+        """The standing of the files with a block to it. Raises WorkspaceError."""
         source = self._attached(source_id)
         return await beside(lambda stop: standings_of(source, stop), self._reader)
 

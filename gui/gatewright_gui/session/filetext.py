@@ -85,12 +85,12 @@ class Offer:
 
     @property
     def what(self) -> str:
-        """How many they are."""
+        """The number of changes, in words."""
         return counted(self.unsaved.steps, "unsaved change", "unsaved changes")
 
 
 def offer_of(workspace: Workspace, name: str, unsaved: UnsavedPolicy) -> Offer:
-    """What may become of unsaved edits. Raises PolicyInvalid where their text is no policy."""
+    """The offer of what may become of unsaved edits. Raises PolicyInvalid where their text is no policy."""
     saved = workspace.saved_text
     is_outdated = saved != unsaved.grown_from
     edit, text = None, unsaved.text
@@ -108,7 +108,7 @@ MOST_PROBLEMS = 500
 
 
 def problems_of_text(workspace: Workspace, text: str) -> tuple[Problem, ...]:
-    """What is wrong with another text of the policy file, errors first, in the order of the lines."""
+    """The problems of another text of the policy file, errors first, in the order of the lines."""
     return _first(workspace.problems_of(text))
 
 
@@ -126,7 +126,7 @@ def _first(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def typed_edit(workspace: Workspace, over: str, text: str) -> tuple[Edit, str]:
-    """What was typed over a text as an edit, and the text that it leaves; see `Workspace.typed_edit`."""
+    """The edit that was typed over a text, and the text that it leaves; see `Workspace.typed_edit`."""
     return workspace.typed_edit(tr("policy as text"), over, text)
 
 

@@ -85,7 +85,7 @@ class BlockRow:
 
     @property
     def kind(self) -> str:
-        """What it holds: text, map, list, log or composite."""
+        """The kind of what it holds: text, map, list, log or composite."""
         return type_name(self.record.schema)
 
     @property
@@ -104,7 +104,7 @@ class BlockRow:
         return tr("{chars} of {limit} chars", chars=chars, limit=f"{limit:,}")
 
     def access_of(self, agent_id: str, rights: Mapping[str, tuple[BlockRight, ...]], sources: set[str]) -> BlockAccess:
-        """What an agent may do with it; ``sources``: the ids of those that the agent has."""
+        """The access of an agent to it; ``sources``: the ids of those that the agent has."""
         return access(
             agent_id,
             rights.get(agent_id, ()),
@@ -155,7 +155,7 @@ class BlockContent:
         return isinstance(self.info.record.schema, LogSchema)
 
     def is_same(self, text: str) -> bool:
-        """Whether a text stands for the value that was read: of JSON neither spaces nor the order of keys count."""
+        """True if a text stands for the value that was read: of JSON neither spaces nor the order of keys count."""
         return text == self.text or (not self.is_text and self._plain(text) == self._plain(self.text))
 
     def value(self, text: str) -> JsonValue:
@@ -168,7 +168,7 @@ class BlockContent:
 
 @frozen
 class BlockSettings:
-    """What the operator may change besides the content; None stays as it is."""
+    """The settings that the operator may change besides the content; None stays as it is."""
 
     type: BlockType | None = None
     permission: Permission | None = None
@@ -197,7 +197,7 @@ def way_out(error: GatewrightError) -> str | None:
 
 
 def author_words(author: str) -> str:
-    """Who made a step: `you`, the id of an agent, or the name as it was given."""
+    """The maker of a step: `you`, the id of an agent, or the name as it was given."""
     return tr("you") if author == WHO else author.removeprefix("agent:") or tr("nobody said who")
 
 
@@ -216,7 +216,7 @@ def json_fault(text: str) -> str:
 
 
 def new_value(schema: BlockSchema, text: str) -> JsonValue:
-    """What a new block begins with; None where nothing was filled in."""
+    """The value that a new block begins with; None where nothing was filled in."""
     return (text if isinstance(schema, TextSchema) else json.loads(text)) or None
 
 
@@ -237,7 +237,7 @@ class Blocks:
         return await self._do(agent_id, lambda blocks: _content(blocks, agent_id, label))
 
     async def difference(self, content: BlockContent, step: Step) -> str:
-        """What a step changed, as a diff; empty where it changed no content."""
+        """The changes of a step, as a diff; empty where it changed no content."""
         label = content.label
 
         def work(blocks: BlockService) -> str:
@@ -249,7 +249,7 @@ class Blocks:
         return await self._do_to(content, work)
 
     async def text_at(self, content: BlockContent, number: int) -> str:
-        """As much as can be laid out of the value as it was after a step."""
+        """The part that can be laid out of the value as it was after a step."""
         return await self._do_to(content, lambda blocks: cut(value_text(blocks.value_at(content.label, number))))
 
     # writing: what is there is named by the content that was read, and is that block or none

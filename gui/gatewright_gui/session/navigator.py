@@ -71,7 +71,7 @@ class Navigator(QObject):
         self.page_requested.emit(key)
 
     def tell_question(self, *, open_: bool) -> None:
-        """Whether a call of the console waits for an answer."""
+        """Tell whether a call of the console waits for an answer."""
         self.question_told.emit(open_)
 
     def go_to_question(self) -> None:

@@ -48,17 +48,17 @@ class Opener:
         return Workspace.of_image(image, tools=self.tools())
 
     def problems_of(self, path: Path, text: str) -> tuple[Problem, ...]:
-        """What is wrong with a text for a policy file that is not open. Takes time."""
+        """The problems of a text for a policy file that is not open. Takes time."""
         return text_problems(path, text, self.tools())
 
 
 def demo_folder() -> Path:
-    """Where the demo of this user lies."""
+    """The folder where the demo of this user lies."""
     return user_data_path("gatewright") / "demo"
 
 
 def unsaved_folder() -> Path:
-    """Where unsaved edits of this user are kept until they are saved."""
+    """The folder where unsaved edits of this user are kept until they are saved."""
     return user_data_path("gatewright") / "unsaved"
 
 

@@ -21,7 +21,7 @@ MAX_FIELDS = 60
 
 
 def full_survey(workspace: Workspace, tool: str) -> Survey | None:
-    """What the engine found, and behind it the other top-level lists and texts; None for an unknown tool."""
+    """The survey of the engine, and behind it the other top-level lists and texts; None for an unknown tool."""
     survey, schema = workspace.survey(tool), workspace.tool_schema(tool)
     return None if survey is None or schema is None else with_other_fields(survey, schema)
 

@@ -39,7 +39,7 @@ _KEPT: WeakKeyDictionary[Workspace, dict[str, tuple[BaseFolder, FileIndex]]] = W
 
 @frozen
 class Share:
-    """How many files an operation denies, asks for and allows.
+    """The number of files that an operation denies, asks for and allows.
 
     `is_partial`: there are more files than were counted. `blocks`: how many of them are blocks of memory.
     `elsewhere`: the tool may reach files in no source too, which no level denies and nobody counts.
@@ -54,12 +54,12 @@ class Share:
 
     @property
     def files(self) -> int:
-        """How many files and blocks were counted."""
+        """The number of files and blocks that were counted."""
         return self.deny + self.ask + self.allow
 
     @property
     def tells(self) -> bool:
-        """Whether a bar says what calls come to: not where all that is counted is denied, and the rest not known."""
+        """True if a bar says what calls come to: not where all that is counted is denied, and the rest not known."""
         return self.files > 0 and not (self.elsewhere and self.deny == self.files)
 
     @property
@@ -146,7 +146,7 @@ def block_levels(workspace: Workspace, agent_id: str) -> list[Permission]:
 
 
 class FileUse:
-    """What one operation of an agent comes to at any file."""
+    """The verdict that one operation of an agent comes to at any file."""
 
     def __init__(self, place: PlaceRight) -> None:
         self._place = place

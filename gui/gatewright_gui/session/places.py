@@ -41,7 +41,7 @@ def places_of(document: Document) -> tuple[Place, ...]:
 
 
 def place_of_problem(document: Document, problem: Problem) -> RulePlace | None:
-    """Where to look at a problem.
+    """The place to look at a problem.
 
     Its line where there is no better place, and always of a file that is not in force; None without a line.
     """

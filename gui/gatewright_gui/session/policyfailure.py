@@ -39,7 +39,7 @@ class FileAlarm:
 
     @property
     def words(self) -> str:
-        """What to say of it."""
+        """The words to say of it."""
         errors = counted(sum(problem.is_error for problem in self.problems), "error", "errors")
         cause = next((problem for problem in self.problems if problem in causes_of(self.problems)), None)
         what = tr("{file} has {errors}", file=self.path.name, errors=errors)
@@ -68,7 +68,7 @@ def failure_of(path: Path, problems: tuple[Problem, ...]) -> OpenFailure:
 
 
 def text_of(file: Path) -> str:
-    """What the file holds, to read; never raises."""
+    """The text that the file holds, to read; never raises."""
     try:
         return file.read_bytes().decode("utf-8", errors="replace")
     except OSError as unreadable:

@@ -80,7 +80,7 @@ class LintRow:
 
     @property
     def to_do(self) -> str:
-        """What the operator can do about it; `nothing` where all is well as it is."""
+        """The words for what the operator can do about it; `nothing` where all is well as it is."""
         if self.level == "refused" and self.code == "key":
             return tr("rename the parameter where the tool comes from, or turn the tool off for this agent")
         return tr(TO_DO.get(self.code, TO_DO_BY_LEVEL[self.level]))
@@ -88,7 +88,7 @@ class LintRow:
 
 @frozen
 class ProviderState:
-    """How one provider takes what is shown: `level` is the worst, None when nothing has to be said."""
+    """The reception of what is shown by one provider: `level` is the worst, None when nothing has to be said."""
 
     provider: str
     level: Level | None
@@ -103,7 +103,7 @@ class ProviderState:
 
 
 def level_words(level: Level, count: int) -> str:
-    """How many lints there are of a level: `1 note`, `3 not enforced`."""
+    """The number of lints of a level, in words: `1 note`, `3 not enforced`."""
     return counted(count, "note", "notes") if level == "note" else f"{count:,} {tr(LEVEL_WORDS[level])}"
 
 
@@ -119,7 +119,7 @@ def lint_rows(view: "AgentView", provider: str, tool: str | None) -> tuple[LintR
 
 
 def provider_states(view: "AgentView", tool: str | None) -> tuple[ProviderState, ...]:
-    """How every provider takes one tool, or all of them."""
+    """The reception of one tool, or of all of them, by every provider."""
     from gatewright.workspace.api import FORMATS
 
     states: list[ProviderState] = []
@@ -151,7 +151,7 @@ _LINE_BREAK = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")
 
 @frozen
 class Counts:
-    """How much of the catalog the model sees."""
+    """The share of the catalog that the model sees."""
 
     shown_tools: int
     all_tools: int
@@ -181,7 +181,7 @@ class Difference:
 
 @frozen
 class Comparison:
-    """What differs for one agent, or one of its tools.
+    """The differences for one agent, or one of its tools.
 
     `obstacle`: why it cannot be told; `remark`: what has to be known to read it.
     """
@@ -316,7 +316,7 @@ def _whole(view: "AgentView", tool: str | None, provider: str) -> list[dict[str,
 
 
 def compared(workspace: Workspace, agent_id: str, tool: str | None, provider: str, base: Base) -> Comparison:
-    """What differs in the schemas and usage rules of one agent; limited to one tool when `tool` is given."""
+    """The differences in the schemas and usage rules of one agent; limited to one tool when `tool` is given."""
     from gatewright.workspace.api import format_named
 
     view, form = workspace.view(agent_id), format_named(provider)
@@ -345,7 +345,7 @@ def _of(tool: str | None, listings: "Iterable[ToolListing]") -> "list[ToolListin
 
 @frozen
 class Reception:
-    """How every provider takes one of an agent's tools, or all of them; no states: nothing is sent."""
+    """The reception of one of an agent's tools, or all of them, by every provider; no states: nothing is sent."""
 
     agent_id: str
     tool: str | None

@@ -34,7 +34,7 @@ TIER_WORDS = {"read_only": mark("read only"), "side_effecting": mark("side effec
 
 @frozen
 class Reply:
-    """What the operator says. `seconds` counts for a duration only, `reason` for a refusal: the model is told it."""
+    """The operator's answer. `seconds` counts for a duration only, `reason` for a refusal: the model is told it."""
 
     approved: bool
     lasting: Lasting = "once"
@@ -108,12 +108,12 @@ class PendingApproval:
 
     @property
     def duration_words(self) -> str:
-        """What an answer for a while covers."""
+        """The reach of an answer for a while."""
         return covered(self.called, self.about, tr("by {agent}, in any session", agent=visible(self.agent_id)))
 
     @property
     def scope_words(self) -> str:
-        """What an answer for this scope covers."""
+        """The reach of an answer for this scope."""
         if self.scope is not None:
             scope = visible(self.scope)
             what = tr("Everything that asks for consent to `{scope}` in this session", scope=scope)
@@ -132,7 +132,7 @@ class PendingApproval:
         return " \u00b7 ".join(parts)
 
     def left_words(self, now_s: float) -> str:
-        """How long it still waits."""
+        """Words for how long it still waits."""
         if self.expires_wall_s is None:
             return tr("waits until it is answered")
         left_s = self.expires_wall_s - now_s
@@ -187,7 +187,7 @@ def place_words(address: Address, line: int | None = None) -> str:
 
 
 def covered(called: str, about: tuple[str, ...], where: str = "") -> str:
-    """What a lasting answer covers: an ask for the level of one file stands for that file, every other for any call.
+    """The reach of a lasting answer: an ask for the level of one file stands for that file, every other for any call.
 
     `about`: the files or blocks whose level asked, empty among them where something else asked too; () is not known.
     """
@@ -206,12 +206,12 @@ def _at_places(called: str, about: tuple[str, ...]) -> str:
 
 
 def own(text: str) -> str:
-    """What a stage says of an answer given here, to the one who gave it."""
+    """The words of a stage on an answer given here, to the one who gave it."""
     return text.replace(WHO, "you").replace("you was ", "you were ")
 
 
 def who_words(who: str) -> str:
-    """Who gave an answer, to the one who gave it here."""
+    """The name of who gave an answer, to the one who gave it here."""
     return tr("you") if who == WHO else visible(who)
 
 

@@ -24,7 +24,7 @@ READ_ONLY = SafetyTier.READ_ONLY
 
 
 class Basis(StrEnum):
-    """What the tier of an operation rests on."""
+    """The basis of the tier of an operation."""
 
     HINT = "hint"
     ACCEPTED = "accepted"
@@ -72,7 +72,7 @@ def _bases(policy: Policy, facts: ToolFacts, state: CatalogState | None) -> Iter
 
 
 def _basis(facts: ToolFacts, state: CatalogState | None) -> Basis:
-    """What the tool's own tiers rest on, where the policy sets none."""
+    """The basis of the tool's own tiers, where the policy sets none."""
     if state is None:
         return {BUILT_IN: Basis.BUILT_IN, COMPOSITION: Basis.STEPS}.get(facts.origin, Basis.MANIFEST)
     if state.pin is None:
@@ -104,12 +104,12 @@ _WORDS = {
 
 
 def basis_words(basis: Basis) -> str:
-    """What a tier rests on, as a list of such says it."""
+    """The basis of a tier, as a list of such says it."""
     return tr(_WORDS[basis])
 
 
 def counted_words(rows: Sequence[Reads]) -> str:
-    """How many operations only read, and how many of them on whose word."""
+    """Words for how many operations only read, and how many of them on whose word."""
     total = counted(len(rows), "operation only reads", "operations only read")
     parts: list[str] = []
     for basis in Basis:

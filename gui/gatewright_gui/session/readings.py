@@ -48,7 +48,7 @@ def readings(workspace: Workspace) -> Mapping[str, Reading]:
 
 
 def reading_of(policy: Policy, facts: ToolFacts, survey: "Survey") -> Reading:
-    """How one tool is read now."""
+    """The way in which one tool is read now."""
     settings = settings_of(policy, facts.name, facts.major)
     ends = tuple(end.reason for end in survey.open_ends)
     if settings is not None and settings.declares:

@@ -163,7 +163,7 @@ def layout_of(catalog: Sequence[ToolFacts], catalogs: Sequence[Catalog] = ()) ->
 
 @lru_cache(maxsize=4_096)
 def texts_of(tool: GridTool) -> tuple[str, ...]:
-    """What each operation can be found by, in small letters; the tool's own text is last."""
+    """The texts that each operation can be found by, in small letters; the tool's own text is last."""
     names = (*tool.operations, "")
     return tuple(
         f"{tool.name} {name} {tool.origin} {said}".casefold() for name, said in zip(names, tool.said, strict=True)
@@ -254,7 +254,7 @@ def summary_of(cells: bytes) -> Summary:
 
 
 def summed(cells: bytes) -> Summary:
-    """As `summary_of`, of any number of tools; nothing of it is kept."""
+    """The same as `summary_of`, of any number of tools; nothing of it is kept."""
     counts = {cell: cells.count(cell) for cell in OPERATION_CELLS}
 
     def count(*states: Cell) -> int:
@@ -293,7 +293,7 @@ def source_ids_of(policy: Policy, agent_id: str) -> tuple[str, ...]:
 
 
 def shown_count(workspace: Workspace, agent_id: str) -> tuple[int, int]:
-    """How many operations the model of an agent sees, and how many there are."""
+    """The number of operations that the model of an agent sees, and of all that there are."""
     rows = [row for right in workspace.rights(agent_id).values() for row in right.operations]
     return sum(row.ticked and not row.is_hidden for row in rows), len(rows)
 

@@ -57,11 +57,11 @@ class RightGrid(QObject):
         self._work_out()
 
     def group_of(self, origin: str) -> ToolGroup:
-        """Where tools come from, in words."""
+        """The origin of tools, in words."""
         return group_of(origin, self._document.policy.catalogs)
 
     def column(self, agent_id: str) -> Column | None:
-        """What is known of an agent; None while it is not."""
+        """The column known of an agent; None while it is not."""
         return self._columns.get(agent_id)
 
     @property
@@ -88,7 +88,7 @@ class RightGrid(QObject):
         return True
 
     def _follow(self, changes: ChangeSet) -> None:
-        """What was edited is worked out anew; a column of an agent that is edited stays until the new one comes."""
+        """Work out anew what was edited; a column of an agent that is edited stays until the new one comes."""
         if not self.layout.tools:
             return
         if changes.everything and self._lay_out():

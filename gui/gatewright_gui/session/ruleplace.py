@@ -22,7 +22,7 @@ class ToolPlace:
 
 @frozen
 class AgentPlace:
-    """What an agent is granted and what asks first; `rule`: the capability or the key that is meant."""
+    """The place of what an agent is granted and what asks first; `rule`: the capability or the key that is meant."""
 
     agent_id: str
     rule: Address | None = None
@@ -56,7 +56,7 @@ RulePlace: TypeAlias = ToolPlace | AgentPlace | LevelPlace | PolicyPlace | LineP
 def place_of(
     policy: Policy, address: Address, line: int | None, called: tuple[str, str | None] | None = None
 ) -> RulePlace | None:
-    """Where a rule is edited; `line` where it stands, `called`: tool and operation of the call that it decided.
+    """The place to edit a rule; `line` where it stands, `called`: tool and operation of the call that it decided.
 
     None when it is no longer in the policy.
     """
@@ -76,7 +76,7 @@ def place_of(
 
 
 def place_of_subject(policy: Policy, subject: Subject) -> RulePlace | None:
-    """Where one sees what a problem is about, with the first agent where it is about nobody alone.
+    """The place where one sees what a problem is about, with the first agent where it is about nobody alone.
 
     None where the window shows no more than the file does.
     """

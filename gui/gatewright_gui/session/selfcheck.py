@@ -36,7 +36,7 @@ class CheckNote:
 
 @frozen
 class AgentCheck:
-    """What was checked of one agent. `shown`: tools that its model sees."""
+    """The check of one agent. `shown`: tools that its model sees."""
 
     agent_id: str
     tools: int
@@ -48,7 +48,7 @@ class AgentCheck:
 
 @frozen
 class CheckCount:
-    """What the self-check found; `finished_at` in seconds of the epoch."""
+    """The result of the self-check; `finished_at` in seconds of the epoch."""
 
     agents: tuple[AgentCheck, ...]
     differences: tuple[CheckNote, ...]
@@ -57,13 +57,13 @@ class CheckCount:
 
     @property
     def checked(self) -> int:
-        """How many operations, of all agents and tools."""
+        """The number of operations, of all agents and tools."""
         return sum(agent.operations for agent in self.agents)
 
 
 @frozen
 class CheckProgress:
-    """How many of the agents are done."""
+    """The number of the agents that are done."""
 
     done: int
     of: int

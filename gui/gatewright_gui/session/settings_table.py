@@ -79,7 +79,7 @@ class Setting:
 
     @property
     def needed(self) -> str:
-        """What to say where it is not there."""
+        """The words to say where it is not there."""
         return tr("{setting} is needed", setting=tr(self.label))
 
     @property
@@ -97,7 +97,7 @@ class Setting:
         return value
 
     def effect_in(self, policy: Policy) -> str:
-        """What its value does now, where it is a choice."""
+        """The effect of its value now, where it is a choice."""
         values, now = [value for _, value in self.choices], self.value_in(policy)
         return self.effects[values.index(now)] if self.effects and now in values else ""
 

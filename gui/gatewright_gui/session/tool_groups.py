@@ -19,7 +19,7 @@ _KINDS = {
 
 @frozen
 class ToolGroup:
-    """Where tools come from: `origin` as they say it, `title` and `kind` in words; our own are of no kind."""
+    """The origin of tools: `origin` as they say it, `title` and `kind` in words; our own are of no kind."""
 
     origin: str
     title: str

@@ -17,7 +17,7 @@ KEEP_MS = 1_000
 
 
 class Typed(QObject):
-    """What is typed over the memory and the text of the policy that is open, by a name. `end` it with the window."""
+    """Texts typed over the memory and the text of the policy that is open, by a name. `end` it with the window."""
 
     read = Signal()
     """What earlier windows left is known."""
@@ -37,7 +37,7 @@ class Typed(QObject):
         self._opened()
 
     def of(self, name: str) -> TypedText | None:
-        """What is typed there and not saved."""
+        """The text that is typed there and not saved."""
         return self._known.get(name)
 
     def put(self, name: str, typed: TypedText | None) -> None:

@@ -47,7 +47,7 @@ class UnsavedEdits(QObject):
         self._tasks.start(self._bring_back(), "unsaved.bring_back")
 
     def throw_away(self) -> None:
-        """What is offered is not wanted."""
+        """Throw away what is offered: it is not wanted."""
         self._tasks.start(self._remove_offer(), "unsaved.throw_away")
 
     def save_beside(self) -> None:

@@ -77,7 +77,7 @@ def value_words(op: OperationFacts, right: OperationRight) -> ValueWords:
 def _clauses(
     limit: ToolRule | PolicyRule | Capability, op: OperationFacts, right: OperationRight
 ) -> list[_Clause] | None:
-    """What a limit says of values; None where it says something that has no words."""
+    """The clauses of a limit on values; None where it says something that has no words."""
     match limit:
         case FsRead() | FsWrite():
             return []

@@ -23,5 +23,5 @@ _RIGHTS = {
 
 
 def right_words(word: RightWord) -> str:
-    """What an operation comes to: `off`, `ask first`, `allow`, `by path`, ...."""
+    """The word for what an operation comes to: `off`, `ask first`, `allow`, `by path`, ...."""
     return tr(_RIGHTS[word])

@@ -44,7 +44,7 @@ class Waiting(QObject):
 
     @property
     def questions(self) -> "tuple[PendingApproval, ...]":
-        """What waits now, oldest first."""
+        """The questions that wait now, oldest first."""
         return self._open
 
     def close(self) -> None:

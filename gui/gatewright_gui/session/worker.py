@@ -133,7 +133,7 @@ class PartBook:
         self._held: dict[int, tuple[int, object]] = {}
 
     def update(self, opener: bytes, image: WorkspaceImage) -> tuple[dict[int, object], Update]:
-        """What the worker needs for `image` and has not got, and how it is put together."""
+        """The parts that the worker needs for `image` and has not got, and how it is put together."""
         new: dict[int, object] = {}
         before, self._held = self._held, {}
 
@@ -157,7 +157,7 @@ class PartBook:
 
 
 class Worker:
-    """What the worker process does with one message after the other."""
+    """The work of the worker process, one message after the other."""
 
     def __init__(self, sink: BinaryIO, dropped: set[int]) -> None:
         self._sink, self._dropped = sink, dropped

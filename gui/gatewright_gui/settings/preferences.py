@@ -16,7 +16,7 @@ WRAPPED_AT_FIRST = frozenset({"preview"})
 
 
 def default_file() -> Path:
-    """Where the preferences of this user are kept."""
+    """The file where the preferences of this user are kept."""
     config = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.GenericConfigLocation)
     return Path(config) / "gatewright" / "preferences.ini"
 
@@ -119,7 +119,7 @@ class Preferences(QObject):
         self._keep_recent([path for path in self.recent_workspaces if path != workspace])
 
     def last_place(self, workspace: Path) -> LastPlace | None:
-        """Where one was in a workspace when it was left; None when that is not known."""
+        """The place where one was in a workspace when it was left; None when that is not known."""
         return self._places().get(str(workspace))
 
     def keep_last_place(self, workspace: Path, place: LastPlace) -> None:
@@ -133,7 +133,7 @@ class Preferences(QObject):
 
     @property
     def window_geometry(self) -> bytes | None:
-        """What `QWidget.saveGeometry` gave."""
+        """The bytes that `QWidget.saveGeometry` gave."""
         return self._bytes("window/geometry")
 
     @window_geometry.setter
@@ -142,7 +142,7 @@ class Preferences(QObject):
 
     @property
     def window_state(self) -> bytes | None:
-        """What `QMainWindow.saveState` gave."""
+        """The bytes that `QMainWindow.saveState` gave."""
         return self._bytes("window/state")
 
     @window_state.setter

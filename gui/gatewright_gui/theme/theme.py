@@ -49,7 +49,7 @@ class Theme(QObject):
 
     @property
     def choice(self) -> ThemeChoice:
-        """What was asked for."""
+        """The theme that was asked for."""
         return self._choice
 
     @property

@@ -17,7 +17,7 @@ from gatewright_gui.session.exporting import ExportKind
 
 
 class Frame(Protocol):
-    """What an action may ask of the window."""
+    """The requests that an action may make of the window."""
 
     def ask_new(self) -> None:
         """Ask what a new workspace begins with, make it and open it."""

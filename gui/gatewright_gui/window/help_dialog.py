@@ -114,7 +114,7 @@ class HelpDialog(QDialog):
         self.search.setFocus(Qt.FocusReason.PopupFocusReason)
 
     def show_import(self) -> None:
-        """How a tool of another program gets in."""
+        """Show how a tool of another program gets in."""
         self._come_up("import")
         self.file_button.setFocus(Qt.FocusReason.PopupFocusReason)
 

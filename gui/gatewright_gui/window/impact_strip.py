@@ -281,4 +281,4 @@ class ImpactStrip(QWidget):
 
 
 def _ignore(_progress: object) -> None:
-    """How far it is does not matter: the line says that it counts."""
+    """Ignore how far it is: the line says that it counts."""

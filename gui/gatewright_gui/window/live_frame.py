@@ -33,7 +33,7 @@ class LiveFrame(QWidget):
             self.raise_()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
-        """As large as the window."""
+        """Stay as large as the window."""
         if event.type() == QEvent.Type.Resize:
             self.setGeometry(self._body.rect())
         return super().eventFilter(watched, event)

@@ -304,7 +304,7 @@ class MainWindow(QMainWindow):
 
     @cached_property
     def palette_box(self) -> "CommandPalette":
-        """Where one types where to go or what to do."""
+        """The box where one types where to go or what to do."""
         from gatewright_gui.window.palette import CommandPalette
 
         box = CommandPalette(self, self._palette_rows)

@@ -64,7 +64,7 @@ class NewDialog(CheckedDialog):
 
     @property
     def folder(self) -> Path:
-        """Where the workspace is to be."""
+        """The folder where the workspace is to be."""
         return Path(self.place.text()).expanduser()
 
     @property
@@ -79,7 +79,7 @@ class NewDialog(CheckedDialog):
 
     @property
     def files_level(self) -> Permission | None:
-        """What agents may do with the files of the folder; None: it has none for them."""
+        """The level of what agents may do with the files of the folder; None: it has none for them."""
         return _LEVELS[self.level.currentIndex()][1]
 
     def _check(self, _what: object = None) -> None:

@@ -29,7 +29,7 @@ class Notifier(QObject):
         self._tray: QSystemTrayIcon | None = None
 
     def tell(self, questions: "tuple[PendingApproval, ...]") -> None:
-        """What waits now; only what is new is told, and only to who looks elsewhere."""
+        """Tell what waits now; only what is new is told, and only to who looks elsewhere."""
         new = [one for one in questions if one.request_id not in self._told]
         self._told = {one.request_id for one in questions}
         if not questions and self._tray is not None:

@@ -53,7 +53,7 @@ class ImpactRow(NamedTuple):
 
     @property
     def details(self) -> tuple[str, ...]:
-        """What unfolds: agents where there are several, operations that the sentence does not name."""
+        """The lines that unfold: agents where there are several, operations that the sentence does not name."""
         line = self.line
         agents = line.agents if len(line.agents) > 2 else ()
         return () if self.below else (*agents, *(line.ways if len(line.ways) > 2 else ()))
@@ -261,7 +261,7 @@ class SaveReview(FormDialog):
         self._fit(self.table, MOST_SHOWN)
 
     async def _add_numbers(self) -> None:
-        """What models see, and the newest recorded calls, decided by both policies."""
+        """Add what models see, and the newest recorded calls, decided by both policies."""
         self.calls_header.show()
         self.calls_header.set_note(tr("deciding them again..."))
         model = await self._deriver.derive(model_impact, self._since)
@@ -282,7 +282,7 @@ class SaveReview(FormDialog):
         self._fit(self.calls_view, MOST_CALLS_SHOWN)
 
     def _fit(self, view: TableView, most: int) -> None:
-        """As high as its rows, and no higher."""
+        """Make the view as high as its rows, and no higher."""
         header = view.horizontalHeader()
         above = header.sizeHint().height() if not header.isHidden() else 0
         shown_rows = min(max(view.model().rowCount(), 1), most)
@@ -308,7 +308,7 @@ def _call_lines(found: CallImpact) -> AgentLines:
 
 
 def _ignore(_progress: object) -> None:
-    """How far it is does not matter."""
+    """Ignore how far it is."""
 
 
 async def may_save(

@@ -118,7 +118,7 @@ class SelfCheckDialog(QDialog):
         (self.note_view if self.notes.rowCount() else self.agent_view).setFocus(Qt.FocusReason.PopupFocusReason)
 
     def show_found(self, found: CheckCount | None) -> None:
-        """What was found; None: nothing is open or known."""
+        """Show what was found; None: nothing is open or known."""
         self._found = found
         self.copy_button.setEnabled(found is not None)
         self.agents.set_rows(found.agents if found is not None else ())
@@ -127,7 +127,7 @@ class SelfCheckDialog(QDialog):
         self._tell_when()
 
     def show_progress(self, progress: CheckProgress | None) -> None:
-        """How far the check is; None: none is under way."""
+        """Show how far the check is; None: none is under way."""
         self._is_checking = progress is not None
         self.progress.setVisible(self._is_checking)
         self.progress.setRange(0, progress.of if progress is not None else 1)

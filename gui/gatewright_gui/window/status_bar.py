@@ -95,7 +95,7 @@ class StatusBar(TightRow):
         part.setText(brief if is_brief else words)
 
     def set_selfcheck(self, found: CheckCount | None) -> None:
-        """How many of how many agree; None: not known."""
+        """Show how many of how many agree; None: not known."""
         if found is None:
             self._check_icon.set_icon("shield", "muted")
             self._tell_check(tr(NOTHING_CHECKED), _UNKNOWN, tr("Nothing is open that could be checked"))
@@ -119,7 +119,7 @@ class StatusBar(TightRow):
             self._tell_check(tr("self-check under way"), _UNKNOWN, "")
 
     def set_check_progress(self, progress: CheckProgress | None) -> None:
-        """How far the self-check is; None: none is under way."""
+        """Show how far the self-check is; None: none is under way."""
         if progress is None:
             self._say(self.check, self._counted, self._counted_brief)
         else:
@@ -134,7 +134,7 @@ class StatusBar(TightRow):
         self.check.setToolTip("\n".join(filter(None, (words, tip))))
 
     def set_problems(self, errors: int, warnings: int, *, is_known: bool = True) -> None:
-        """How many there are; not known while nothing is open."""
+        """Show how many there are; not known while nothing is open."""
         for part in (self._problem_icon, self.problems):
             part.setVisible(is_known)
         if errors:
@@ -151,7 +151,7 @@ class StatusBar(TightRow):
         self.problems.setToolTip(words)
 
     def set_waiting(self, count: int) -> None:
-        """How many calls of other processes wait for an answer."""
+        """Show how many calls of other processes wait for an answer."""
         for part in (self._waiting_icon, self.waiting):
             part.setVisible(count > 0)
         words = counted(count, "call waits for you", "calls wait for you")
@@ -160,13 +160,13 @@ class StatusBar(TightRow):
         self.waiting.setToolTip(tr("Another process asks before it makes a call; click to answer"))
 
     def set_question(self, is_open: bool) -> None:
-        """Whether a call of the console waits for an answer."""
+        """Show whether a call of the console waits for an answer."""
         for part in (self._question_icon, self.question):
             part.setVisible(is_open)
         self.refit()
 
     def set_live(self, live: bool) -> None:
-        """Whether runs of the console change the real workspace."""
+        """Show whether runs of the console change the real workspace."""
         self._live_icon.set_icon("triangle-alert" if live else "circle", "deny" if live else "muted")
         words = tr("LIVE MODE: runs are real") if live else tr("live mode off")
         self._say(self.live, words, tr("LIVE") if live else tr("not live"))
@@ -219,7 +219,7 @@ class StatusBar(TightRow):
 
 
 def progress_words(progress: CheckProgress) -> str:
-    """How far a self-check is."""
+    """The progress of a self-check, in words."""
     return (
         tr("self-check: {done:,} of {count:,} agents", done=progress.done, count=progress.of)
         if progress.of
@@ -228,7 +228,7 @@ def progress_words(progress: CheckProgress) -> str:
 
 
 def ago(seconds: float) -> str:
-    """How long ago, in the largest unit that fits."""
+    """Words for how long ago, in the largest unit that fits."""
     if seconds < 5:
         return tr("just now")
     if seconds < 60:

@@ -34,7 +34,7 @@ class NotHere(Exception):
 
 
 class Subject(NamedTuple):
-    """What is shown: an operation of an agent's tool; a call names its operation in `selector`."""
+    """The subject shown: an operation of an agent's tool; a call names its operation in `selector`."""
 
     agent_id: str
     tool: str
@@ -108,14 +108,14 @@ class Tour(Driver):
             self.click_at(place.bar, lambda: place.bar.tabRect(list(place.rows).index(key)).center())
 
     def text_of(self, name: str) -> str:
-        """What a control says; empty for a text that is not shown."""
+        """The words of a control; empty for a text that is not shown."""
         control = self.find(name, QWidget)
         if isinstance(control, CodeView):
             return control.editor.toPlainText() if control.isVisible() else ""
         return control.text() if isinstance(control, QLabel | QAbstractButton) else ""
 
     def model_of(self, name: str) -> QAbstractItemModel:
-        """What a list, a table or a tree shows."""
+        """The model that a list, a table or a tree shows."""
         return self.find(name, QAbstractItemView).model()
 
     @property
@@ -133,7 +133,7 @@ class Tour(Driver):
         return row.siblingAtColumn(at)
 
     def box(self, operation: str | None = None) -> Qt.CheckState:
-        """What a box of the tree shows."""
+        """The state that a box of the tree shows."""
         return Qt.CheckState(self.cell(operation).data(Qt.ItemDataRole.CheckStateRole))
 
     def click_in(self, cell: QModelIndex, rect_of: Callable[[QRect], QRect]) -> None:
@@ -175,7 +175,7 @@ class Tour(Driver):
 def column(
     model: QAbstractItemModel, at: int = 0, role: int = Qt.ItemDataRole.DisplayRole, parent: QModelIndex | None = None
 ) -> list[Any]:
-    """What a column says, from the top."""
+    """The values of a column, from the top."""
     above = parent or QModelIndex()
     return [model.index(row, at, above).data(role) for row in range(model.rowCount(above))]
 

@@ -11,7 +11,7 @@ from gatewright_gui.session.opening import POLICY_NAME, Opener
 
 
 def policy(tour: Tour) -> None:
-    """What saving would change, problems, the self-check."""
+    """Show what saving would change, problems, the self-check."""
     workspace = tour.document.workspace
     tour.go_to("text")
     tour.choose("toml.part", "difference")

@@ -11,7 +11,7 @@ from gatewright_gui.session.preview import provider_formats
 
 
 def preview(tour: Tour) -> None:
-    """What the model gets: the rules of use, what is taken away, the schema in every format."""
+    """Show what the model gets: the rules of use, what is taken away, the schema in every format."""
     agent_id, tool, _, operation = tour.subject
     tour.choose_row()
     tour.choose("inspector.tabs", "sees")

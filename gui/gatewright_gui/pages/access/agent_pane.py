@@ -225,7 +225,7 @@ class AgentPane(QWidget):
         return view
 
     def _make_actions(self) -> None:
-        """What can be done with agents; three of them have a button in the header too."""
+        """Make the actions on agents; three of them have a button in the header too."""
         runs = (self.add, self.duplicate, self.rename, self.remove, self.preset)
         for (key, icon, marked, keys), run in zip(ACTIONS, runs, strict=True):
             text = tr(marked)
@@ -336,7 +336,7 @@ class AgentPane(QWidget):
         self._look()
 
     def _show_chosen(self, _one: object = None, _other: object = None) -> None:
-        """What can be done with so many, and how many there are."""
+        """Show what can be done with so many, and how many there are."""
         every, chosen = len(self._document.agents), len(self.view.selectionModel().selectedIndexes())
         of_every = tr("{count:,} of {every:,}", count=chosen, every=every)
         self.header.set_note(of_every if chosen > 1 else str(every) if every else "")

@@ -31,13 +31,13 @@ class AgentListModel(RowModel[Agent]):
         self._problems: Mapping[str, tuple[str, ...]] = {}
 
     def set_count(self, agent_id: str, on: int, every: int) -> None:
-        """How many operations its model sees."""
+        """Set the number of operations that the model of the agent sees."""
         if self._counts.get(agent_id) != (on, every):
             self._counts[agent_id] = (on, every)
             self._tell(agent_id)
 
     def set_problems(self, problems: Mapping[str, tuple[str, ...]]) -> None:
-        """What is wrong with each agent."""
+        """Set what is wrong with each agent."""
         before, self._problems = self._problems, problems
         for agent_id in {*before, *problems}:
             if before.get(agent_id) != problems.get(agent_id):

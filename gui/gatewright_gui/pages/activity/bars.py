@@ -234,7 +234,7 @@ class FilterBar(QWidget):
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """What was chosen on the timeline."""
+        """The span that was chosen on the timeline."""
         return self._span
 
     @property

@@ -123,7 +123,7 @@ class ActivityPage(Page):
         self._tick.start()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
-        """Where there is little room the rows say less."""
+        """Show less in the rows where there is little room."""
         if event.type() == QEvent.Type.Resize:
             self._fit_columns()
         return super().eventFilter(watched, event)
@@ -276,7 +276,7 @@ class ActivityPage(Page):
 
     @property
     def current(self) -> Item | None:
-        """What is chosen in the rows, once it is read."""
+        """The item that is chosen in the rows, once it is read."""
         return next((line.item for line in self.list.chosen), None)
 
     def _began(self) -> None:

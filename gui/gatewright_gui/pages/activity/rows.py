@@ -155,7 +155,7 @@ def when_words(line: Line) -> str:
 
 
 def took_words(elapsed_ms: float | None) -> str:
-    """How long the tool took; empty where it did not run."""
+    """The time that the tool took; empty where it did not run."""
     if elapsed_ms is None:
         return ""
     return f"{elapsed_ms / 1000:,.1f} s" if elapsed_ms >= 1000 else f"{elapsed_ms:,.1f} ms"
@@ -290,7 +290,7 @@ class ActivityModel(ListingModel[Line]):
         return row if self.key_at(row) == key else -1
 
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.rows) + len(self._numbers)
 
     def whole(self, row: Line) -> str:
@@ -304,7 +304,7 @@ class ActivityModel(ListingModel[Line]):
         return "\n".join(filter(None, ("" if row.is_quiet else row.what, row.reason, more)))
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What the columns say; a call that is not read yet is asked for."""
+        """The words of the columns; a call that is not read yet is asked for."""
         at = index.row() - len(self.rows)
         if not index.isValid() or not 0 <= at < len(self._numbers) or self._numbers[at] in self._known:
             return super().data(index, role)

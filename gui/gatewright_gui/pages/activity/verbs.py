@@ -159,7 +159,7 @@ class LogVerbs(QObject):
         self.message.dismiss()
 
     def proof_of(self, call: LoggedCall) -> tuple[str, str, Role]:
-        """Whether the rows of a call are proved: words, icon, colour."""
+        """The words, icon and colour for whether the rows of a call are proved."""
         if self.report is None:
             return _proof_words(None)
         if call.last <= self.report.proved_to:

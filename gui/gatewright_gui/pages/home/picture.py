@@ -85,7 +85,7 @@ class ReachCanvas(QFrame):
 
     @property
     def drawing(self) -> Drawing:
-        """What is shown, with its places from the corner of the widget."""
+        """The drawing that is shown, with its places from the corner of the widget."""
         return self._drawing
 
     def show_picture(self, picture: Picture) -> None:
@@ -110,7 +110,7 @@ class ReachCanvas(QFrame):
             self.chosen_changed.emit(part)
 
     def sizeHint(self) -> QSize:  # noqa: N802
-        """As small as its boxes allow."""
+        """A size as small as its boxes allow."""
         return QSize(420, self.minimumHeight())
 
     def _lay_out(self) -> None:

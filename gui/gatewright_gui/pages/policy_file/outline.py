@@ -45,7 +45,7 @@ class OutlineModel(RowModel[OutlineRow]):
                 self.dataChanged.emit(self.index(0, 0), self.index(count - 1, 0))
 
     def role_of(self, row: OutlineRow) -> Role | None:
-        """How bad the worst problem of a part is; None where there is none."""
+        """The role of the worst problem of a part; None where there is none."""
         return self._wrong.get(row.line) if row.name else None
 
     def set_rows(self, rows: Iterable[OutlineRow]) -> None:

@@ -65,7 +65,7 @@ class ProblemRow:
 
     @property
     def kind(self) -> tuple[bool, str, str]:
-        """What problems below one heading have in common."""
+        """The traits that problems below one heading have in common."""
         return self.problem.is_error, self.problem.code, _NAME.sub("…", self.problem.message)
 
     @property
@@ -81,7 +81,7 @@ class ProblemRow:
 
     @property
     def fix(self) -> str:
-        """What a click on its fix does, in a word."""
+        """The word for what a click on its fix does."""
         if not self.mends:
             return ""
         return tr("Fix all...") if self.count else tr("Fix") if len(self.mends) == 1 else tr("Fix...")
@@ -127,7 +127,7 @@ def _tip(row: ProblemRow) -> str:
 
 
 def _fix_tip(row: ProblemRow) -> str:
-    """What the click would do."""
+    """The words for what the click would do."""
     return "\n".join(map(plain, row.mends[:_NAMED])) or _tip(row)
 
 
@@ -407,7 +407,7 @@ class ProblemsPage(Page):
         self.bar.close_button.hide()
 
     def _checked_words(self) -> str:
-        """What was looked at where nothing is wrong."""
+        """Words for what was looked at where nothing is wrong."""
         document = self._context.document
         policy = document.policy
         limits = sum(len(agent.tool_rules) for agent in policy.agents.values())

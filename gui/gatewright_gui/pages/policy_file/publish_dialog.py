@@ -106,7 +106,7 @@ class PublishCard(QPushButton):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
 
     def sizeHint(self) -> QSize:  # noqa: N802
-        """As large as the words need."""
+        """A size as large as the words need."""
         layout = self.layout()
         return QSize(_LEFT, layout.sizeHint().height()) if layout is not None else super().sizeHint()
 
@@ -253,7 +253,7 @@ class ProgramPane(PublishPane):
 
     @property
     def kind(self) -> ExportKind:
-        """What is written."""
+        """The kind that is written."""
         return "team" if self.key == "team" else "pattern" if self.form.currentData() == "pattern" else "policy"
 
     @property
@@ -476,7 +476,7 @@ class PublishDialog(QDialog):
 
 
 def _client_rows(document: Document, agent_id: str) -> list[PublishRow]:
-    """What the gateway would change in each client's file, those that are there first."""
+    """Rows for what the gateway would change in each client's file, those that are there first."""
     rows: list[PublishRow] = []
     for file in sorted(known_client_files(document), key=lambda one: not one.path.is_file()):
         name = f"{file.client.name}: {file.path}"

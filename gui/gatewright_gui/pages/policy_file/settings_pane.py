@@ -172,7 +172,7 @@ class SettingsPage(Page):
     # what is shown
 
     def _let_go(self) -> None:
-        """What was refused, and still stands in its field, is of a workspace that is gone."""
+        """Drop what was refused, and still stands in its field: it is of a workspace that is gone."""
         for setting in self._faults:
             self._say(setting, "")
         self._refresh()

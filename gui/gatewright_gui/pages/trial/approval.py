@@ -167,7 +167,7 @@ class ApprovalBar(QWidget):
         self.show()
 
     def set_live(self, live: bool) -> None:
-        """Whether what is allowed here is done in the real workspace."""
+        """Say whether what is allowed here is done in the real workspace."""
         self._is_live = live
         self._tell_where()
         self.update()
@@ -189,7 +189,7 @@ class ApprovalBar(QWidget):
 
     @property
     def tab_parts(self) -> tuple[QWidget, ...]:
-        """What Tab passes, in order."""
+        """The widgets that Tab passes, in order."""
         return (
             *self._place_buttons,
             *(self._parts.button(key) for key in self._parts.keys),
@@ -290,7 +290,7 @@ class ApprovalBar(QWidget):
         self._why.setText("\n".join(f"\u2022 {line}" for line in lines))
 
     def _tell_answers(self) -> None:
-        """What each answer reaches, beside its button."""
+        """Tell what each answer reaches, beside its button."""
         question = self._question
         if question is None:
             return
@@ -442,7 +442,7 @@ class ApprovalBar(QWidget):
 
 
 def _told(question: "PendingApproval") -> dict[str, "JsonValue"]:
-    """What ids stand for, each under its argument and value, and by which call that was told."""
+    """The records that ids stand for, each under its argument and value, and by which call that was told."""
     words = tr("{argument} (by {call})")
     return {
         words.format(argument=f"{one.argument} {one.value}", call=one.called): one.record for one in question.records

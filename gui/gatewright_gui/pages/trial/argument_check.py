@@ -37,7 +37,7 @@ _POSITION = re.compile(r"(.*) at line (\d+) column (\d+)")
 
 @frozen
 class TextFault:
-    """What is wrong with the letters `start` to `end`; `path` is where it stands in the arguments."""
+    """The fault of the letters `start` to `end`; `path` is where it stands in the arguments."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ class TextFault:
 
 @frozen
 class PlaceFault:
-    """What is wrong at a place of the arguments."""
+    """The fault at a place of the arguments."""
 
     path: Path
     message: str
@@ -85,7 +85,7 @@ class ArgumentChecker:
         self._is_broken = False
 
     def errors(self, values: Mapping[str, JsonValue]) -> tuple[ArgumentError, ...]:
-        """What is wrong with values; nothing where the schema itself cannot be used."""
+        """The errors in values; nothing where the schema itself cannot be used."""
         if self._checker is None and not self._is_broken:
             try:
                 self._checker = SchemaChecker(dict(self._schema), check_formats=self._check_formats)
@@ -105,7 +105,7 @@ class ArgumentChecker:
 
 
 def checker_of(tool: ShownTool) -> ArgumentChecker:
-    """What checks the arguments of a tool."""
+    """The checker of the arguments of a tool."""
     return ArgumentChecker(tool.schema, tool.operation_field, tool.missing, check_formats=tool.check_formats)
 
 
@@ -119,7 +119,7 @@ def syntax_faults(text: str) -> tuple[TextFault, ...]:
 
 
 def text_faults(text: str, checker: ArgumentChecker | None) -> tuple[TextFault, ...]:
-    """What is wrong with a text, first its syntax, then by the schema. Takes time for large texts."""
+    """The faults of a text, first of its syntax, then by the schema. Takes time for large texts."""
     try:
         values = parse_object(text)
     except JsonRefused as error:
@@ -217,7 +217,7 @@ class FaultLine(QWidget):
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The text that it says."""
         return self._words.text
 
     def show_faults(self, faults: Sequence[Fault], fine: str = FITS) -> None:

@@ -164,7 +164,7 @@ class CallBar(TightRow):
 
     @property
     def _borrowed(self) -> set[QWidget]:
-        """Who has the keys of the buttons while a call is under way."""
+        """The widgets that have the keys of the buttons while a call is under way."""
         outcome = self._outcome
         steps = outcome.steps.view, outcome.steps.next_button, outcome.steps.rest_button
         return {outcome.stages, self.cancel_button, outcome.strip.cancel_button, *steps}

@@ -71,7 +71,7 @@ class FormMemory:
         self.raw = {at for at in self.raw if not _is_below(at, path)}
 
     def move_items(self, held: Path, moves: Mapping[int, int | None]) -> None:
-        """What is known of the items of a list goes with them; None: it is forgotten."""
+        """Move along what is known of the items of a list; None: it is forgotten."""
         self.drafts = _moved_keys(self.drafts, held, moves)
         self.branches = _moved_keys(self.branches, held, moves)
         self.raw = {to for at in self.raw if (to := _moved(at, held, moves)) is not None}
@@ -118,7 +118,7 @@ class CallForm:
         self._known = FormMemory()
 
     def values(self) -> dict[str, JsonValue]:
-        """What the form sends. Raises FieldFault for a field with broken JSON."""
+        """The values that the form sends. Raises FieldFault for a field with broken JSON."""
         for path in self._known.drafts:
             fault = self._draft_fault(path)
             if fault is not None:
@@ -127,7 +127,7 @@ class CallForm:
         return deepcopy(self._root)
 
     def values_as_far(self) -> dict[str, JsonValue]:
-        """What can be sent; fields with broken JSON are left out, items with it null."""
+        """The values that can be sent; fields with broken JSON are left out, items with it null."""
         root = deepcopy(self._root)
         for path in self._known.drafts:
             take_out(root, path)
@@ -151,11 +151,11 @@ class CallForm:
     # one place
 
     def value(self, path: Path) -> Value:
-        """What stands at a place."""
+        """The value at a place."""
         return value_at(self._root, path)
 
     def view(self, path: Path) -> View:
-        """What a place shows."""
+        """The view of a place."""
         field = self._field(path)
         shape = self.shape(path)
         value = self.value(path)
@@ -169,7 +169,7 @@ class CallForm:
         return View(path, shape, editor, value, text, required, is_declared, is_raw, fault)
 
     def inner_view(self, path: Path) -> View:
-        """What a place shows inside its union; as `view` where it is none."""
+        """The view of a place inside its union; as `view` where it is none."""
         view = self.view(path)
         if view.editor != "union":
             return view
@@ -227,7 +227,7 @@ class CallForm:
             self.unset(held)
 
     def set_text(self, path: Path, text: str) -> None:
-        """What was typed into a field; nothing left in it leaves the place out."""
+        """Set what was typed into a field; nothing left in it leaves the place out."""
         if path in self._known.raw or self.inner_view(path).editor == "json":
             self._set_json(path, text)
         elif text:
@@ -236,7 +236,7 @@ class CallForm:
             self.unset(path)
 
     def edit_as_json(self, path: Path, *, raw: bool) -> None:
-        """Whether a place is edited as JSON though it has a field of its own; broken JSON stays as it is."""
+        """Say whether a place is edited as JSON though it has a field of its own; broken JSON stays as it is."""
         if raw:
             self._known.raw.add(path)
         elif path not in self._known.drafts:
@@ -322,7 +322,7 @@ class CallForm:
                 self._root[key] = self._known.parked.pop(((), key))
 
     def shape_of_operation(self) -> OperationShape | None:
-        """What the chosen operation takes, where that is known for one."""
+        """The shape that the chosen operation takes, where that is known for one."""
         if self.selector is None or self.union(()) is not None:
             return None
         return next((shape for shape in self.tool.operations if shape.name == self.operation), None)

@@ -174,7 +174,7 @@ def _text(pair: Pair, column: int) -> str:
 
 
 class _Delegate(Delegate):
-    """What differs is bold and has a mark; a verdict has its icon."""
+    """A delegate: what differs is bold and has a mark; a verdict has its icon."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         super().initStyleOption(option, index)

@@ -69,7 +69,7 @@ class ConversationModel(RowModel[Row]):
         self.set_rows(_rows(state) if state is not None else ())
 
     def key(self, row: Row) -> str:
-        """What is told."""
+        """The words for what is told."""
         return row.what
 
     @property
@@ -135,7 +135,7 @@ class ConversationModel(RowModel[Row]):
         return "\n".join(lines)
 
     def _window(self, row: Row) -> Window | None:
-        """What counts against a rate now."""
+        """The window that counts against a rate now."""
         fact = row.fact
         if fact is None or fact.window is None:
             return None

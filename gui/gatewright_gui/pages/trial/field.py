@@ -70,7 +70,7 @@ class FieldHost(Protocol):
 
 
 class Body(QWidget):
-    """What fills a place with parts in."""
+    """The widget that fills a place with parts in."""
 
     def refresh(self) -> None:
         """Show what the place holds now."""
@@ -81,7 +81,7 @@ class Body(QWidget):
         self.refresh()
 
     def tab_parts(self) -> list[QWidget]:
-        """What the Tab key goes through, in order."""
+        """The widgets that the Tab key goes through, in order."""
         raise NotImplementedError
 
 

@@ -25,7 +25,7 @@ AT_ONCE = 16
 
 
 def body_of(host: FieldHost, view: View) -> Body:
-    """What a place with parts holds."""
+    """The body that a place with parts holds."""
     match view.editor:
         case "array":
             return ArrayBody(host, view.path)

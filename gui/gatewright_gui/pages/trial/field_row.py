@@ -98,12 +98,12 @@ class FieldRow(QWidget):
 
     @property
     def field(self) -> QWidget | None:
-        """What is filled in; of a place with parts, what unfolds it."""
+        """The widget that is filled in; of a place with parts, what unfolds it."""
         return self._field or self._fold
 
     @property
     def parts(self) -> Body | None:
-        """What a place with parts holds; None until it is unfolded."""
+        """The body that a place with parts holds; None until it is unfolded."""
         return self._parts
 
     def refresh(self, *, help_text: str | None = None, mark: str | None = None, enabled: bool = True) -> None:
@@ -162,11 +162,11 @@ class FieldRow(QWidget):
 
     @property
     def fault(self) -> str:
-        """What is said to be wrong."""
+        """The fault, as it is said."""
         return self._fault.text() if self._fault is not None and not self._fault.isHidden() else ""
 
     def tab_parts(self) -> list[QWidget]:
-        """What the Tab key goes through, in order."""
+        """The widgets that the Tab key goes through, in order."""
         if self._field is not None:
             return self._field.tab_parts()
         found: list[QWidget] = [self._fold] if self._fold is not None else []
@@ -247,7 +247,7 @@ class FieldRow(QWidget):
         return tr("required") if view.required else ""
 
     def _kind(self, view: View) -> str:
-        """What stands there, where the field does not show it."""
+        """The words for what stands there, where the field does not show it."""
         if view.is_raw:
             return tr("as JSON")
         if view.editor == "object":

@@ -42,7 +42,7 @@ _FORMATS: Mapping[str, tuple[str, str]] = {
 
 
 def format_of(schema: Mapping[str, Any]) -> tuple[str, str]:
-    """What the format of a text is called, and an example of it; both empty where none that is known is named."""
+    """The name of the format of a text, and an example of it; both empty where none that is known is named."""
     words, example = _FORMATS.get(str(schema.get("format") or ""), ("", ""))
     return tr(words), example
 
@@ -62,7 +62,7 @@ def number_of(text: str) -> JsonValue:
 
 
 def value_of(shape: Shape, text: str) -> JsonValue:
-    """What a text field of this shape sends."""
+    """The value that a text field of this shape sends."""
     return number_of(text) if shape.kind in {"integer", "number"} else text
 
 
@@ -83,7 +83,7 @@ def shown_value(value: object, limit: int = 60) -> str:
 
 
 def placeholder(shape: Shape) -> str:
-    """What stands in a blank field: the default, an example, or what is wanted."""
+    """The text in a blank field: the default, an example, or what is wanted."""
     if shape.default is not NOTHING:
         return tr("default: {value}", value=shown_value(shape.default))
     examples = shape.schema.get("examples")
@@ -95,7 +95,7 @@ def placeholder(shape: Shape) -> str:
 
 
 def hint(schema: Mapping[str, Any], kind: str) -> str:
-    """What a field wants, in few words; empty for a plain text."""
+    """A hint at what a field wants, in few words; empty for a plain text."""
     if kind in {"integer", "number"}:
         word = tr("whole number") if kind == "integer" else tr("number")
         return f"{word}{_bounds(schema)}"
@@ -138,7 +138,7 @@ LONG_LINE = 500
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """What a place shows. `text`: of a field with text. `is_declared`: the schema knows the place."""
+    """The view of a place. `text`: of a field with text. `is_declared`: the schema knows the place."""
 
     path: Path
     shape: Shape
@@ -152,7 +152,7 @@ class View:
 
     @property
     def name(self) -> str:
-        """What the place is called."""
+        """The name of the place."""
         last = self.path[-1] if self.path else ""
         return tr("item {number}", number=last + 1) if isinstance(last, int) else last
 
@@ -224,7 +224,7 @@ def nearest(shapes: Shapes, union: Union, value: JsonValue) -> int | None:
 
 
 def fit(shapes: Shapes, schema: object, value: JsonValue, depth: int = 0) -> int:
-    """How well a value goes into a branch; 0: not at all."""
+    """The fit of a value in a branch; 0: not at all."""
     shape = shapes.of(schema)
     match shape.kind:
         case "object":
@@ -250,7 +250,7 @@ def fit(shapes: Shapes, schema: object, value: JsonValue, depth: int = 0) -> int
 
 
 def blank(shapes: Shapes, shape: Shape, depth: int = 0) -> JsonValue:
-    """What is fixed, what holds when nothing is given, else the empty value of its kind.
+    """The fixed value, the one that holds when nothing is given, else the empty value of its kind.
 
     Of an object what is needed and can be nothing else.
     """

@@ -121,11 +121,11 @@ class FormPane(QWidget):
         self._refresh()
 
     def values(self) -> dict[str, JsonValue]:
-        """What the form sends. Raises FieldFault."""
+        """The values that the form sends. Raises FieldFault."""
         return self.form.values()
 
     def values_as_far(self) -> dict[str, JsonValue]:
-        """What can be sent of the form, broken JSON left out."""
+        """The values of the form that can be sent, broken JSON left out."""
         return self.form.values_as_far()
 
     def text(self) -> str:
@@ -190,7 +190,7 @@ class FormPane(QWidget):
 
     @property
     def first(self) -> QWidget | None:
-        """What is filled in first."""
+        """The widget that is filled in first."""
         parts = self._root.tab_parts() if self._root is not None else []
         return parts[0] if parts else None
 
@@ -370,7 +370,7 @@ class FormPane(QWidget):
 
     @property
     def verdict(self) -> str:
-        """What is said of all arguments: the first thing that is wrong, or that nothing is."""
+        """The words on all arguments: the first thing that is wrong, or that nothing is."""
         return self._foot.text
 
     def _check_of(self, checker: ArgumentChecker | None) -> Callable[[], Sequence[Fault]] | None:

@@ -120,11 +120,11 @@ class HistoryBar(QWidget):
 
     @property
     def filter(self) -> HistoryFilter:
-        """What is to be shown."""
+        """The filter for what is to be shown."""
         return self._filter
 
     def tell_count(self, shown: int, of: int) -> None:
-        """How many calls fit."""
+        """Tell how many calls fit."""
         self._count.setText("" if self._filter.is_empty else tr("{count:,} of {all:,}", count=shown, all=of))
 
     def clear(self) -> None:

@@ -23,7 +23,7 @@ class Suggestion:
 
 @frozen
 class Completion:
-    """What can stand in place of the letters `start` to `end`."""
+    """The texts that can stand in place of the letters `start` to `end`."""
 
     start: int
     end: int
@@ -31,7 +31,7 @@ class Completion:
 
 
 def completion_at(tool: ShownTool, text: str, cursor: int) -> Completion:
-    """What the schema offers at the cursor, narrowed by what is typed there."""
+    """The completion that the schema offers at the cursor, narrowed by what is typed there."""
     places = JsonPlaces(text, cursor)
     at = places.at_cursor
     form = CallForm(tool)

@@ -75,7 +75,7 @@ class JsonEdit(LargeTextEdit):
         return self._list.isVisible()
 
     def offered(self) -> list[str]:
-        """What the list holds."""
+        """The texts that the list holds."""
         return [self._model.item(row).text() for row in range(self._model.rowCount())]
 
     def mark(self, faults: Sequence[TextFault]) -> None:

@@ -24,7 +24,7 @@ class Place:
 
 @frozen
 class Cursor:
-    """What stands at a place in the text: a key of the object at `path`, or the value at `path`.
+    """The part at a place in the text: a key of the object at `path`, or the value at `path`.
 
     `start` to `end`: the letters of it that are there already. `keys`: those that the object has already.
     """

@@ -219,7 +219,7 @@ class JsonTreeView(QWidget):
             self._tasks.start(self._copy_aside(value), f"{self.tree.objectName()}.copy", replace=True)
 
     async def _copy_aside(self, value: Any) -> None:
-        """What is large is written beside the window."""
+        """Write out what is large beside the window."""
         QGuiApplication.clipboard().setText(await asyncio.to_thread(whole_text, value))
 
     def copy_path(self) -> None:
@@ -243,7 +243,7 @@ class JsonTreeView(QWidget):
 
     @property
     def hits(self) -> int:
-        """How many places were found so far."""
+        """The number of places found so far."""
         return len(self._hits)
 
     @property

@@ -60,12 +60,12 @@ class Node:
 
     @property
     def count(self) -> int:
-        """How many values are in it."""
+        """The number of values in it."""
         return self.stop - self.start
 
     @property
     def width(self) -> int:
-        """How many values stand behind one of its rows: 1, or as many as make its rows few."""
+        """The number of values behind one of its rows: 1, or as many as make its rows few."""
         width = 1
         while self.count > width * MAX_ROWS:
             width *= MAX_ROWS
@@ -73,7 +73,7 @@ class Node:
 
     @property
     def rows(self) -> int:
-        """How many rows are below it."""
+        """The number of rows below it."""
         return -(-self.count // self.width)
 
     @property
@@ -157,7 +157,7 @@ class JsonTreeModel(QAbstractItemModel):
         return index
 
     def found(self, text: str) -> Iterator[tuple[int, ...] | None]:
-        """Where a text stands in a key or a value, in order; None between, so that one may stop to breathe."""
+        """The places of a text in a key or a value, in order; None between, so that one may stop to breathe."""
         wanted = text.casefold()
         if self._root is None or not wanted:
             return
@@ -190,7 +190,7 @@ class JsonTreeModel(QAbstractItemModel):
         return self.createIndex(row, column, (self._root if node is None else self._child(node, row)).number)
 
     def parent(self, index: Index | None = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Where a row is in."""
+        """The row that a row is in."""
         if index is None:
             return super().parent()
         node = self._node(index)
@@ -199,7 +199,7 @@ class JsonTreeModel(QAbstractItemModel):
         return self.createIndex(node.parent.row, 0, node.parent.number)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many values or spans are in a value."""
+        """The number of values or spans in a value."""
         if parent.isValid() and parent.column() != 0:
             return 0
         node = self._node(parent)

@@ -11,7 +11,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 class Nothing(Enum):
-    """Where there is no value."""
+    """The sign that there is no value."""
 
     NOTHING = "nothing"
 
@@ -26,7 +26,7 @@ def path_words(path: Path) -> str:
 
 
 def step_into(value: object, step: str | int) -> Value:
-    """What stands one step further in."""
+    """The value that stands one step further in."""
     if isinstance(value, dict) and isinstance(step, str):
         return cast("Mapping[str, JsonValue]", value).get(step, NOTHING)
     if isinstance(value, list) and isinstance(step, int):
@@ -36,7 +36,7 @@ def step_into(value: object, step: str | int) -> Value:
 
 
 def value_at(root: JsonValue, path: Path) -> Value:
-    """What stands at a place."""
+    """The value at a place."""
     current: Value = root
     for step in path:
         current = step_into(current, step)

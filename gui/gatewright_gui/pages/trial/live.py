@@ -95,7 +95,7 @@ class LiveBar(QWidget):
         self.changed.emit()
 
     def copy_words(self) -> str:
-        """What is to be known of the disposable copy."""
+        """The words for what is to be known of the disposable copy."""
         copied = self._console.copied
         if copied is None:
             return tr("There is no copy yet: the first run makes one")

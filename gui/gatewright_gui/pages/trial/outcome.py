@@ -167,7 +167,7 @@ class OutcomePanel(QWidget):
             self._say_what_to_do()
 
     def set_live(self, live: bool) -> None:
-        """Whether runs are real."""
+        """Say whether runs are real."""
         self._is_live = live
         self.approval.set_live(live)
         if self.shown is not None and not self.strip.isVisible() and self.result.record is None:
@@ -177,7 +177,7 @@ class OutcomePanel(QWidget):
 
     @property
     def running(self) -> str:
-        """What is said while a call runs."""
+        """The words that are said while a call runs."""
         return tr("Running LIVE in the workspace") if self._is_live else tr("Running in the copy")
 
     @property
@@ -225,7 +225,7 @@ class OutcomePanel(QWidget):
         self.result.show_record(record, self._none_of(record), is_step=self._step is not None)
 
     def _none_of(self, record: CallRecord) -> tuple[str, str, str]:
-        """What stands in place of a result that a call does not have."""
+        """The icon and words in place of a result that a call does not have."""
         if record.is_cancelled:
             return "circle-stop", tr("Cancelled"), f"{record.reason[:1].upper()}{record.reason[1:]}"
         if self._why_not:

@@ -66,7 +66,7 @@ class TrialPage(Page):
         self._follow_selection()
 
     def main_view(self) -> QWidget | None:
-        """Where the keys were when one left the page, else what is to be filled in."""
+        """The widget with the keys when one left the page, else what is to be filled in."""
         last = cast("QWidget | None", self.focusWidget())
         if last is not None and last.isVisibleTo(self) and last.isEnabledTo(self):
             return last

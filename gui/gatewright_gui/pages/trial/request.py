@@ -116,7 +116,7 @@ class RequestPanel(QWidget):
 
     @property
     def note(self) -> str:
-        """What is said of the named tool; empty for one that the agent sees."""
+        """The words on the named tool; empty for one that the agent sees."""
         return self._note.text
 
     @property
@@ -153,7 +153,7 @@ class RequestPanel(QWidget):
 
     @property
     def first_field(self) -> QWidget:
-        """Where one begins."""
+        """The field where one begins."""
         if self.mode.current == "json":
             return self.raw.editor
         tool = self._shown_tool()
@@ -200,7 +200,7 @@ class RequestPanel(QWidget):
         self._put_text("")
 
     def request(self) -> CallRequest | None:
-        """What is to be called; None after a fault, which is shown."""
+        """The call to be made; None after a fault, which is shown."""
         self.message.dismiss()
         self._is_touched = True
         agent_id = self.agent_id
@@ -235,7 +235,7 @@ class RequestPanel(QWidget):
     # ways to fill in
 
     def fill_example(self) -> None:
-        """What the chosen operation needs, with values that fit and files that are there; what is filled in stays."""
+        """Fill in what the chosen operation needs: fitting values and files that are there; what is filled in stays."""
         tool = self._shown_tool()
         if tool is None:
             self.message.show_message("warning", tr("there is no example: no tool has this name"))
@@ -287,7 +287,7 @@ class RequestPanel(QWidget):
             self.message.show_message("warning", words)
 
     def _take_paste(self, text: str, *, insist: bool = False) -> bool:
-        """Whether a text is a whole call, which is then put in; else it may be arguments that only look like one."""
+        """True if a text is a whole call, which is then put in; else it may be arguments that only look like one."""
         tool = self._shown_tool()
         names = as_map(tool.schema.get("properties")) if tool is not None and not insist else ()
         call = pasted_call(text, frozenset(names))
@@ -399,7 +399,7 @@ class RequestPanel(QWidget):
             button.setEnabled(self._shown_tool() is not None)
 
     def _given_folder(self) -> str:
-        """Where the coding agent works, of a tool that it runs itself."""
+        """The folder where the coding agent works, of a tool that it runs itself."""
         tool = self._shown_tool()
         start = "" if tool is None else tool.work_folder
         given = self.folder.text().strip()

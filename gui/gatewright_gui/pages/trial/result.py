@@ -26,7 +26,7 @@ from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, change_words, cu
 
 
 class _SlowDecoder(json.JSONDecoder):
-    """As the standard one, with the parts of it that are written in Python."""
+    """The standard decoder, with the parts of it that are written in Python."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class ResultViews:
 
 
 def views_of(record: CallRecord) -> ResultViews:
-    """How the result of a record can be looked at."""
+    """The ways to look at the result of a record."""
     text, is_json = (None, False) if record.output is None else _readable(record.output)
     has_tree = record.output is not None and not record.is_binary and _may_be_tree(record, is_json=is_json)
     table = listed_rows(tree_value(record, MAX_TABLE)) if has_tree and not record.is_error else None
@@ -107,7 +107,7 @@ def is_long(record: CallRecord) -> bool:
 
 
 def change_note(record: CallRecord) -> str:
-    """Whether the change was made: `changed`, `would change`; a file that goes is deleted."""
+    """Words for whether the change was made: `changed`, `would change`; a file that goes is deleted."""
     deletes = "delete" in (record.operation or record.request.tool) and takes_away(record.change or "")
     if record.kind == "decide":
         return tr("would delete") if deletes else tr("would change")
@@ -308,7 +308,7 @@ class ResultPanel(QWidget):
         self._mark(record)
 
     def _mark(self, record: CallRecord) -> None:
-        """What must not be overlooked: an error in place of a result, a result that was cut."""
+        """Mark what must not be overlooked: an error in place of a result, a result that was cut."""
         parts: list[str] = []
         if record.is_error:
             self.mark.set_chip(tr("error"), "circle-x", "deny")
@@ -406,7 +406,7 @@ class ResultPanel(QWidget):
 
 
 def _note_of(record: CallRecord) -> str:
-    """What is to be said of a result beside its text: how it ended, how large it is, what was done to it, its hash."""
+    """The words on a result beside its text: how it ended, how large it is, what was done to it, its hash."""
     parts = [tr("LIVE")] if record.is_live else []
     parts.append(tr((record.status or "").replace("_", " ")))
     whole = counted(record.output_bytes, "byte", "bytes")

@@ -112,7 +112,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """What may stand at a place. `schema` has its references, `allOf` and null taken out."""
+    """The shape of what may stand at a place. `schema` has its references, `allOf` and null taken out."""
 
     kind: Kind
     schema: Mapping[str, Any]
@@ -126,7 +126,7 @@ class Shape:
 
     @property
     def default(self) -> Value:
-        """What holds when nothing is given, where the schema says so."""
+        """The value that holds when nothing is given, where the schema says so."""
         return self.schema.get("default", NOTHING)
 
 

@@ -104,7 +104,7 @@ class StageModel(FlatModel):
         return " \u00b7 ".join(part for part in parts if part)
 
     def reason_at(self, row: int) -> str:
-        """What a stage found, whole; empty where it was not reached."""
+        """The finding of a stage, whole; empty where it was not reached."""
         found = self._rows.get(STAGE_NAMES[row]) if 0 <= row < len(STAGE_NAMES) else None
         return self._reason(found) if found is not None else ""
 
@@ -117,7 +117,7 @@ class StageModel(FlatModel):
         cut_at: str = "",
         failed: str = "",
     ) -> None:
-        """What passed in the end. `asks`: somebody would have to answer before the call goes on.
+        """Show what passed in the end. `asks`: somebody would have to answer before the call goes on.
 
         `cut_at`: the stage at which it was cancelled. `failed`: how it failed although it was executed.
         """
@@ -138,7 +138,7 @@ class StageModel(FlatModel):
         self._changed()
 
     def state_at(self, row: int) -> State:
-        """What became of a stage."""
+        """The state that a stage came to."""
         name = STAGE_NAMES[row]
         found = self._rows.get(name)
         if name == self._cut_at:
@@ -201,7 +201,7 @@ class StageModel(FlatModel):
         return duration(found.elapsed_us)
 
     def _so_far(self, row: int) -> str:
-        """How long the stage at work has been, once that is worth telling."""
+        """The time of the stage at work so far, once that is worth telling."""
         if self.state_at(row) != "working":
             return ""
         spent_s = self._steady() - self._since_s
@@ -303,7 +303,7 @@ class StagePane(QWidget):
         self._tell()
 
     def count_time(self, *, on: bool) -> None:
-        """Whether a call is under way, so that the stage at work tells how long it takes."""
+        """Say whether a call is under way, so that the stage at work tells how long it takes."""
         if on:
             self._tick.start()
         else:
@@ -321,7 +321,7 @@ class StagePane(QWidget):
         self._tell()
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
-        """Where there is little room the reason has most of it."""
+        """Give the reason most of the room where there is little."""
         super().resizeEvent(event)
         widths = _WIDE if self.width() >= _WIDE_FROM else _NARROW
         self.view.setColumnHidden(RULE, self.width() < _RULE_FROM)

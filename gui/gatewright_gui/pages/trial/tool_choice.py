@@ -87,7 +87,7 @@ class ToolChoice(QComboBox):
             self.named.emit()
 
     def set_free(self, *, free: bool) -> None:
-        """Whether any name can be typed."""
+        """Set whether any name can be typed."""
         name = self.name
         with QSignalBlocker(self):
             self.setEditable(free)
@@ -207,7 +207,7 @@ class ToolNote(QWidget):
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The text that it says."""
         return self._said.text
 
     def tell_of(self, choice: ToolChoice) -> None:

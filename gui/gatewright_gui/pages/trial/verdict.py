@@ -127,7 +127,7 @@ class VerdictPanel(QWidget):
         self.show_nothing()
 
     def set_stale(self, *, stale: bool) -> None:
-        """Whether what is filled in now is another call than the one that is told of."""
+        """Say whether what is filled in now is another call than the one that is told of."""
         if self._record is None or stale == self._is_stale:
             return
         self._is_stale = stale
@@ -184,7 +184,7 @@ class VerdictPanel(QWidget):
         self._tell(f"{tr(word)} {at}: {plain(record.reason)}")
 
     def _tell(self, told: str) -> None:
-        """What the panel is called, until the call that is filled in is another one."""
+        """Set the name of the panel, until the call that is filled in is another one."""
         self._told = told
         self.setAccessibleName(told)
         self.update()

@@ -89,7 +89,7 @@ class CodeEdit(QPlainTextEdit):
             self.verticalScrollBar().setValue(0)
 
     def set_colour(self, colour: Colour | None) -> None:
-        """What colours lines when they come into view; None: somebody else does it."""
+        """Set what colours lines when they come into view; None: somebody else does it."""
         self._colour = colour
         self.viewport().update()
 
@@ -139,7 +139,7 @@ class CodeEdit(QPlainTextEdit):
             self.setTextCursor(cursor)
 
     def createMimeDataFromSelection(self) -> QMimeData:  # noqa: N802
-        """What is folded away in a selection is copied with it, and so is what has still to come."""
+        """Copy with a selection what is folded away in it, and what has still to come."""
         cursor = self.textCursor()
         first, last = (
             self._row_of(self.document().findBlock(at)) for at in (cursor.selectionStart(), cursor.selectionEnd())
@@ -301,7 +301,7 @@ class CodeEdit(QPlainTextEdit):
         self._make_room()
 
     def _retint(self) -> None:
-        """What is in view: every cursor that is kept makes changes of the text slower."""
+        """Tint what is in view: every cursor that is kept makes changes of the text slower."""
         rows = self._rows_to_see()
         first, last = (self._folded.line_of(row) for row in (rows[0], rows[-1]))
         kinds = (self._line_marks, self._letter_marks, self._hit_marks)

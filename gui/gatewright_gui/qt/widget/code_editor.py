@@ -25,7 +25,7 @@ _GAP = 24
 
 
 class LineFault(NamedTuple):
-    """What is wrong at a line and column (both from 1), in words; `role`: `deny` of an error, `ask` of a warning."""
+    """The fault at a line and column (both from 1), in words; `role`: `deny` of an error, `ask` of a warning."""
 
     line: int
     column: int
@@ -47,7 +47,7 @@ class CodeEditor(CodeEdit):
         self.document().contentsChange.connect(self._take)
 
     def let_type(self, on: bool) -> None:
-        """Whether the text may be typed in."""
+        """Say whether the text may be typed in."""
         self._may_type = on
         self._open_up()
 
@@ -66,7 +66,7 @@ class CodeEditor(CodeEdit):
 
     @property
     def faults(self) -> Sequence[LineFault]:
-        """What is underlined."""
+        """The faults that are underlined."""
         return self._faults
 
     def go_to_fault(self, fault: LineFault) -> None:

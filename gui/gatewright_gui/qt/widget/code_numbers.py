@@ -26,7 +26,7 @@ class NumberedRow:
 
 
 class LineNumbers(QWidget):
-    """As wide as the numbers of so many lines need; a click on an arrow chooses its fold."""
+    """A column as wide as the numbers of so many lines need; a click on an arrow chooses its fold."""
 
     fold_chosen = Signal(object)
     """Fold."""
@@ -39,7 +39,7 @@ class LineNumbers(QWidget):
         self.setMouseTracking(True)
 
     def set_names(self, names: Sequence[str]) -> None:
-        """What stands beside each line instead of its number; (): the number."""
+        """Set what stands beside each line instead of its number; (): the number."""
         self._names = names
 
     def width_for(self, lines: int, *, with_arrows: bool) -> int:
@@ -49,7 +49,7 @@ class LineNumbers(QWidget):
         return digits + (ARROW + 2 if with_arrows else space)
 
     def arrow_rect(self, line: int) -> QRect:
-        """Where the arrow of a fold that begins at a line (from 0) is; empty where it is not in view."""
+        """The place of the arrow of a fold that begins at a line (from 0); empty where it is not in view."""
         return next((self._arrow(row) for row in self._rows() if row.line == line), QRect())
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802

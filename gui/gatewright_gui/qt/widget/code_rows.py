@@ -14,7 +14,7 @@ _FEW = 50
 
 
 class RowFiller(QObject):
-    """What is not in the document yet is a gap between two of its blocks; the rows behind it are in their places.
+    """The filler of a document: rows not in it yet are a gap between two blocks; those behind it are in their places.
 
     Who else changes the document, once all rows are in, says what it holds then (`keep`).
     """
@@ -118,14 +118,14 @@ class RowFiller(QObject):
 
 
 def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """How many rows at the beginning are the same in both, and how many of the others at the end."""
+    """The number of rows that are the same in both at the beginning, and of the others at the end."""
     shorter = min(len(old), len(new))
     head = _same(old, new, shorter)
     return head, _same(old[::-1], new[::-1], shorter - head)
 
 
 def _same(one: Sequence[str], other: Sequence[str], most: int) -> int:
-    """How many rows from the first on are the same, by halving: slices compare far quicker than rows one by one."""
+    """The number of equal rows from the first on, by halving: slices compare far quicker than rows one by one."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2

@@ -124,7 +124,7 @@ class CodeView(QWidget):
         return self._text
 
     def take_typed(self) -> None:
-        """What the editor holds was typed there: that is the text now."""
+        """Take what the editor holds as the text now: it was typed there."""
         self._shown = self._text = "\n".join(self.editor.lines)
         self.find_bar.refresh()
 

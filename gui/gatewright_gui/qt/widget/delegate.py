@@ -12,7 +12,7 @@ from gatewright_gui.qt.table_model import Index
 
 
 class Delegate(QStyledItemDelegate):
-    """What a delegate paints by itself it passes through `plaintext`."""
+    """A delegate that passes what it paints by itself through `plaintext`."""
 
     def displayText(self, value: object, locale: QLocale | QLocale.Language) -> str:  # noqa: N802
         """The text of a cell."""

@@ -37,7 +37,7 @@ class ElidedLabel(QWidget):
 
     @property
     def shown_text(self) -> str:
-        """What fits; nothing where even that would be cut, as Qt does with a single letter."""
+        """The text that fits; nothing where even that would be cut, as Qt does with a single letter."""
         metrics = self.fontMetrics()
         cut = metrics.elidedText(self._text, self._mode, self.width())
         return cut if metrics.horizontalAdvance(cut) <= self.width() else ""

@@ -55,12 +55,12 @@ class FindBar(QWidget):
 
     @property
     def hits(self) -> int:
-        """How many there are, at most MAX_HITS."""
+        """The number of hits, at most MAX_HITS."""
         return len(self._hits)
 
     @property
     def controls(self) -> tuple[QWidget, ...]:
-        """What takes the keys in a bar that stays, in order."""
+        """The widgets that take the keys in a bar that stays, in order."""
         return self.field, self._up, self._down
 
     def keep_open(self) -> QHBoxLayout:

@@ -17,7 +17,7 @@ class FlowLayout(QLayout):
         self._items.append(item)
 
     def count(self) -> int:
-        """How many there are."""
+        """The number of items."""
         return len(self._items)
 
     def itemAt(self, index: int) -> QLayoutItem | None:  # noqa: N802  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -37,7 +37,7 @@ class FlowLayout(QLayout):
         return True
 
     def heightForWidth(self, width: int) -> int:  # noqa: N802
-        """How high it is then."""
+        """The height at that width."""
         return self._place(QRect(0, 0, width, 0), only_measure=True)
 
     def setGeometry(self, rect: QRect) -> None:  # noqa: N802

@@ -48,7 +48,7 @@ class RailButton(QToolButton):
         self.update()
 
     def sizeHint(self) -> QSize:  # noqa: N802
-        """As wide as the rail."""
+        """A size as wide as the rail."""
         return QSize(current_look().tokens.rail_width, 52)
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802

@@ -68,7 +68,7 @@ class TreeView(QTreeView):
             super().setCurrentIndex(index)
 
     def inputMethodQuery(self, query: Qt.InputMethodQuery) -> Any:  # noqa: N802
-        """Where the menu key opens a menu."""
+        """The place where the menu key opens a menu."""
         return _place_of(self, query, super().inputMethodQuery(query))
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
@@ -107,7 +107,7 @@ class TableView(QTableView):
             super().setCurrentIndex(index)
 
     def inputMethodQuery(self, query: Qt.InputMethodQuery) -> Any:  # noqa: N802
-        """Where the menu key opens a menu."""
+        """The place where the menu key opens a menu."""
         return _place_of(self, query, super().inputMethodQuery(query))
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802

@@ -65,7 +65,7 @@ class LargeTextEdit(QPlainTextEdit):
         super().keyPressEvent(event)
 
     def sizeHint(self) -> QSize:  # noqa: N802
-        """As high as its lines, where their number was given."""
+        """A size as high as its lines, where their number was given."""
         hint = super().sizeHint()
         if self._lines is None:
             return hint

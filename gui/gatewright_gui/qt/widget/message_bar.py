@@ -61,7 +61,7 @@ class MessageBar(QWidget):
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The text that it says."""
         return self._text.text()
 
     @property
@@ -144,7 +144,7 @@ class FootBars(QWidget):
         return super().eventFilter(watched, event)
 
     def event(self, event: QEvent) -> bool:
-        """As high as the bars that are shown."""
+        """Stay as high as the bars that are shown."""
         if event.type() == QEvent.Type.LayoutRequest:
             self._place()
         return super().event(event)

@@ -51,7 +51,7 @@ class ProgressStrip(QWidget):
             self._appear.start()
 
     def set_progress(self, fraction: float | None, text: str | None = None) -> None:
-        """How much is done, 0 to 1; None when nobody knows."""
+        """Set how much is done, 0 to 1; None when nobody knows."""
         self._fraction = None if fraction is None else min(max(fraction, 0.0), 1.0)
         if text is not None:
             self._label.set_text(text)

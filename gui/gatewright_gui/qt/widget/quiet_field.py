@@ -20,7 +20,7 @@ class QuietField(QLineEdit):
 
     @property
     def shown_text(self) -> str:
-        """What fits while one is not typing."""
+        """The text that fits while one is not typing."""
         return line_text(self.fontMetrics(), self.text(), self._inside().width())
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802

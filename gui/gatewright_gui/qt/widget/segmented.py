@@ -22,7 +22,7 @@ class ChoiceStore(Protocol):
     """Keeps what was chosen last."""
 
     def choice(self, key: str) -> str:
-        """What was chosen last; empty when nobody has chosen."""
+        """The choice that was made last; empty when nobody has chosen."""
         ...
 
     def set_choice(self, key: str, chosen: str) -> None:

@@ -41,7 +41,7 @@ class Toast(QWidget):
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The text that it says."""
         return self._text.text
 
     def show_note(self, text: str, *, icon: str = "info", role: Role = "accent", action: str | None = None) -> None:

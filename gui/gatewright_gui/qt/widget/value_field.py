@@ -42,7 +42,7 @@ class ValueField(QLineEdit):
 
 
 def completer_of(field: QLineEdit, texts: QStringListModel) -> QCompleter:
-    """What offers the texts that contain what is typed into a field, in a list of which Tab takes the first."""
+    """A completer of the texts that contain what is typed into a field, in a list of which Tab takes the first."""
     made = QCompleter(texts, field)
     made.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
     made.setFilterMode(Qt.MatchFlag.MatchContains)

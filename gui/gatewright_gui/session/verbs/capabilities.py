@@ -44,7 +44,7 @@ _FOLDERS = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
 
 
 def scope_example(document: Document, kind: CapabilityKind) -> str:
-    """What one may type for a kind: of folders, those that the policy names."""
+    """An example of what one may type for a kind: of folders, those that the policy names."""
     return agentedit.scope_example(kind, document.policy)
 
 
@@ -72,7 +72,7 @@ def lacking_kind(
 
 
 def scope_tip(kind: CapabilityKind) -> str:
-    """How the scope of a kind is read, where that is not plain; else empty."""
+    """Words on how the scope of a kind is read, where that is not plain; else empty."""
     if kind not in _FOLDERS:
         return ""
     return tr("Folders as seen from the policy file's own, separated by commas; all that lies below them counts")
@@ -95,7 +95,7 @@ def revoke(document: Document, granted: Granted) -> bool:
 
 
 def grant_refusal(kind: CapabilityKind, scope: str) -> str:
-    """What is wrong with a scope; empty when nothing is."""
+    """The fault in a scope; empty when there is none."""
     try:
         read_scope(kind, scope)
     except EditRefused as error:

@@ -32,7 +32,7 @@ NO_OPERATIONS = Declaration("")
 
 
 def declaration_of(policy: Policy, tool: str, major: int) -> Declaration:
-    """What the policy declares now."""
+    """The declaration in the policy now."""
     settings = policy.tools.get(settings_key(policy, tool, major))
     return Declaration(settings.operation_field, settings.operations) if settings else AS_THE_SCHEMA_SAYS
 
@@ -57,7 +57,7 @@ def declare_refusal(document: Document, tool: str, major: int, wanted: Declarati
 
 
 def consequences(policy: Policy, facts: ToolFacts, names: tuple[str, ...]) -> tuple[str, ...]:
-    """What it means for rights when the tool has the operations `names` from now on, in sentences."""
+    """Sentences on what it means for rights when the tool has the operations `names` from now on."""
     gone = [name for name in facts.operation_names if name not in names]
     come = [name for name in names if name not in facts.operation_names]
     said = [_counted(facts, names)]

@@ -14,7 +14,7 @@ Paths = Mapping[str, PathUse]
 
 
 def declared_paths(policy: Policy, tool: str, major: int) -> Paths:
-    """What the policy says of the arguments now."""
+    """The policy's declaration of the arguments now."""
     return _settings(policy, tool, major).paths
 
 

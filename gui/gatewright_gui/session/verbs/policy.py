@@ -67,12 +67,12 @@ def set_field(document: Document, field: Field, after: object) -> bool:
 
 
 def field_faults(document: Document, field: Field, after: object) -> tuple[Fault, ...]:
-    """What is wrong with another value for a field of the policy."""
+    """The faults of another value for a field of the policy."""
     return _faults(document, lambda policy: policyedit.set_field(policy, field, after), whole=True)
 
 
 def rule_faults(document: Document, before: PolicyRule | None, rule: PolicyRule) -> tuple[Fault, ...]:
-    """What is wrong with a rule that takes the place of another one, or comes as the last one."""
+    """The faults of a rule that takes the place of another one, or comes as the last one."""
     return _faults(
         document,
         lambda policy: policyedit.put_rule(policy, None if before is None else _place(policy, before), rule),
@@ -80,7 +80,7 @@ def rule_faults(document: Document, before: PolicyRule | None, rule: PolicyRule)
 
 
 def _place(policy: Policy, rule: PolicyRule) -> int:
-    """Where the rule stands now. Raises EditRefused where it is gone."""
+    """The place where the rule stands now. Raises EditRefused where it is gone."""
     return place_in(policy.rules, rule, tr("policy rule `{rule}`", rule=rule.name))
 
 

@@ -91,7 +91,7 @@ def edit_of(policy: Policy, catalog: Sequence[ToolFacts], plan: Plan) -> Edit:
 
 
 def difference(workspace: Workspace, plan: Plan, agent_id: str, tell: Callable[[AgentDiff], T]) -> T:
-    """What the plan changes of one agent, as `tell` makes it of a difference that may be very large.
+    """The change by the plan to one agent, as `tell` makes it of a difference that may be very large.
 
     Raises EditRefused.
     """

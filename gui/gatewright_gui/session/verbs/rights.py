@@ -150,7 +150,7 @@ def _many_words(
     wanted: Wish | Tick,
     held_off: int,
 ) -> str:
-    """What an edit of several operations comes to, and what stays off though it was wanted."""
+    """Words for what an edit of several operations comes to, and what stays off though it was wanted."""
     rights_now = {name: now[name] for name in table if name in now}
     rows = list(rights_changes(agent_id, was, rights_now))
     come = [row for row in rows if row.before in _UNSEEN and row.after not in _UNSEEN]
@@ -178,7 +178,7 @@ def _many_words(
 
 
 def _denied_words(tools: Iterable[ToolRight], table: Mapping[str, Sequence[str]]) -> str:
-    """What of these operations `approvals` of `[defaults]` deny; of the agent's own key it would be no news."""
+    """The operations among these that `approvals` of `[defaults]` deny; of the agent's own key it would be no news."""
     held = [
         reason.text
         for right in tools
@@ -274,7 +274,7 @@ def _cells_edit(policy: Policy, catalog: Sequence[ToolFacts], cells: Cells, want
 
 
 def cells_name(cells: Cells, wanted: Wish | Tick) -> str:
-    """What is done, of what, for whom."""
+    """The name of what is done, of what, for whom."""
     agent_ids = tuple(cells)
     agents = f"`{agent_ids[0]}`" if len(agent_ids) == 1 else counted(len(agent_ids), "agent", "agents")
     return tr(_WORDS[wanted], what=_what(cells), agents=agents)

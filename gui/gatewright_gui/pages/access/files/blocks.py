@@ -24,7 +24,7 @@ from gatewright_gui.session.files import SourceFolder
 
 @frozen
 class StateLook:
-    """How a state is shown."""
+    """The look of a state."""
 
     word: str
     icon: str
@@ -56,7 +56,7 @@ STATES: Mapping[FileState, StateLook] = {
 
 
 def look_of(state: FileState) -> StateLook:
-    """How a state is shown."""
+    """The look of a state."""
     return STATES.get(state, STATES[FileState.SYNCED])
 
 
@@ -69,7 +69,7 @@ def words_of(standing: FileStanding | FolderStanding | None) -> str:
 
 
 def sentence_of(standing: FileStanding) -> str:
-    """What is to be known of a file with a block."""
+    """Return what is to be known of a file with a block."""
     explanation = tr(look_of(standing.state).explanation)
     return f"{explanation}: {standing.problem}" if standing.problem else explanation
 
@@ -115,7 +115,7 @@ class ReconcileBar(QWidget):
 
 
 class BothDialog(QDialog):
-    """What each side changed, side by side."""
+    """The changes on each side, side by side."""
 
     def __init__(self, parent: QWidget | None, told: Reconciled) -> None:
         super().__init__(parent)

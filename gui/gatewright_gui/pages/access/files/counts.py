@@ -166,7 +166,7 @@ class FileCounts(QObject):
             self._later.start(self._wait_ms)
 
     def _question_of(self, source: Source) -> object:
-        """What the counts depend on: of a source that is alone levels and comments do not matter."""
+        """The facts that the counts depend on: of a source that is alone levels and comments do not matter."""
         others = self._document.policy.file_sources
         return source.base_path, _patterns(source), others if len(others) > 1 else None
 

@@ -59,7 +59,7 @@ class PathMeaning:
 
     @property
     def operations_line(self) -> str:
-        """What the level says to the tool, in a line: of the most operations only that; empty without the tool."""
+        """The level's verdicts on the tool, in a line: of the most operations only that; empty without the tool."""
         said = [verdict for verdict in Verdict if self.operations.get(verdict)]
         if not said:
             return ""
@@ -78,7 +78,7 @@ class PathMeaning:
 
     @property
     def agents_line(self) -> str:
-        """Who reaches the source, in a line."""
+        """The agents that reach the source, in a line."""
         if not self.of:
             return tr("there is no agent yet")
         found = ", ".join(self.others)
@@ -96,7 +96,7 @@ class PathMeaning:
 
 
 def meaning_of(document: Document, source: Source, level: PathLevel) -> PathMeaning:
-    """What the level of a path in a source means now."""
+    """The meaning of the level of a path in a source now."""
     facts = next((facts for facts in document.workspace.gate.snapshot().facts if facts.name == TOOL), None)
     policy = document.policy
     groups: dict[Verdict, list[str]] = {verdict: [] for verdict in Verdict}
@@ -133,7 +133,7 @@ def _agents(policy: Policy, source: Source) -> tuple[str, ...]:
 
 
 def _said(operation: OperationFacts, level: PathLevel) -> Iterable[tuple[Verdict, str]]:
-    """What the level says to an operation; twice, where it depends on what the operation turns out to do."""
+    """The verdicts of the level on an operation; two, where it depends on what the operation turns out to do."""
     verdicts = {level.verdict(action): action for action in reversed(operation.actions)}
     if len(verdicts) < 2:
         yield next(iter(verdicts), level.verdict(Action.READ)), operation.name
@@ -182,12 +182,12 @@ class DecidedPanel(QWidget):
 
     @property
     def shown(self) -> PathLevel | None:
-        """What is shown."""
+        """The level that is shown."""
         return self._shown
 
     @property
     def sentence(self) -> str:
-        """What decides, and what the level means, in words."""
+        """The words for what decides, and for what the level means."""
         return self._sentence.text()
 
     def show_level(
@@ -267,7 +267,7 @@ class DecidedPanel(QWidget):
 
 
 def _whole(level: PathLevel) -> str:
-    """What decided, and what the level means in the words of its help; of a folder for a new file in it."""
+    """Return what decided, and what the level means in the words of its help; of a folder for a new file in it."""
     if level.is_closed:
         return level.sentence
     if level.path.endswith("/"):
@@ -304,7 +304,7 @@ class OnePath(QObject):
 
     @property
     def shown(self) -> str | None:
-        """What is spoken of."""
+        """The path that is spoken of."""
         return self._path
 
     def show(self, path: str | None) -> None:
@@ -332,7 +332,7 @@ class OnePath(QObject):
         self.show(self._path)
 
     def show_standings(self, standings: Standings) -> None:
-        """How files and their blocks stand to each other."""
+        """Show how files and their blocks stand to each other."""
         self._shown.tree_model.set_standings(standings)
         count, open_conflicts = len(standings.files), standings.open_conflicts
         blocks = counted(count, "block", "blocks")

@@ -19,7 +19,7 @@ _CHUNK = 512
 
 @frozen
 class TreeFilter:
-    """What is to be shown. `levels`: words of levels, none for all; `rule`: the deciding row, `DEFAULT` too."""
+    """The files to be shown. `levels`: words of levels, none for all; `rule`: the deciding row, `DEFAULT` too."""
 
     levels: frozenset[str] = frozenset()
     text: str = ""
@@ -37,7 +37,7 @@ Key = tuple[str, str]
 
 @frozen
 class _Folder:
-    """What fits right in one folder, in the order of the tree. `keys`: what its files are sorted by."""
+    """The entries that fit right in one folder, in the order of the tree. `keys`: what its files are sorted by."""
 
     names: tuple[str, ...]
     keys: tuple[Key, ...]
@@ -56,7 +56,7 @@ class Fitting:
     place: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def listing(self, relative: str) -> FolderListing:
-        """What fits of a folder, `""` for the base."""
+        """The entries of a folder that fit, `""` for the base."""
         prefix = f"{relative}/" if relative else ""
         folder = self.folders.get(prefix)
         if folder is None:
@@ -94,7 +94,7 @@ class Fitting:
 def fitting(
     decided: Decided, wanted: TreeFilter, rules: Sequence[PermissionRule], default: Permission, stop: Stop
 ) -> Fitting:
-    """What fits by the levels that rules and default have now. Raises StoppedError."""
+    """The files that fit by the levels that rules and default have now. Raises StoppedError."""
     codes = {code for code in decided.counts if _fits(code, wanted, rules, default)}
     text = wanted.text.casefold()
     folders: dict[str, tuple[list[str], frozenset[str], set[str]]] = {}

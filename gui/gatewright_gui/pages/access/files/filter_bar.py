@@ -153,12 +153,12 @@ class FilterBar(QWidget):
 
     @property
     def stops(self) -> tuple[QWidget, ...]:
-        """Where Tab stops, in order."""
+        """The widgets at which Tab stops, in order."""
         return (self.field, *self.chips.values(), self.previous_button, self.next_button, self.clear_button)
 
     @property
     def filter(self) -> TreeFilter:
-        """What is set."""
+        """The filter that is set."""
         return self._filter
 
     def set_filter(self, wanted: TreeFilter) -> None:
@@ -185,7 +185,7 @@ class FilterBar(QWidget):
         self._keep_seen()
 
     def show_fitting(self, count: int | None, of: int, *, what: str = "") -> None:
-        """How much fits; None while that is being found out."""
+        """Show how much fits; None while that is being found out."""
         told = tr("filtering...") if count is None else tr("{count:,} of {total:,} files", count=count, total=of)
         self.shown.set_text(f"{told}{f', {what}' if what else ''}")
         for button in (self.previous_button, self.next_button):

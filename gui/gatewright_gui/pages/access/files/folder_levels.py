@@ -25,7 +25,7 @@ class FilesBelow:
 
     @property
     def sentence(self) -> str:
-        """As words."""
+        """The levels in words."""
         *most, last = (tr(word) if word == PROTECTED_WORD else word for word in self.words)
         if not most:
             return tr("every file in it is {level}", level=last)
@@ -71,7 +71,7 @@ class FolderLevels:
 
 
 def _meant(decided: Decided, source: Source) -> dict[int, tuple[str, int]]:
-    """What each code of the count stands for now: the word of a level, and a rule's index or what is in its place."""
+    """The meaning of each code of the count now: the word of a level, and a rule's index or what is in its place."""
     rules, default = source.permission_rules, source.default_permission
     stands = {rule.pattern: at for at, rule in reversed([*enumerate(rules)])}
     found: dict[int, tuple[str, int]] = {}

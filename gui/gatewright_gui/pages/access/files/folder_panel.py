@@ -113,7 +113,7 @@ class _Tree(TreeView):
         super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
-        """What counts in threads holds still meanwhile."""
+        """Paint while what counts in threads holds still."""
         with painting():
             super().paintEvent(event)
 
@@ -174,7 +174,7 @@ class FolderPanel(QWidget):
         self.strip.start(tr("Reading the folder"))
 
     def set_note(self, text: str, tip: str = "") -> None:
-        """What is to be known of the whole folder."""
+        """Set what is to be known of the whole folder."""
         self._header.set_note(text)
         self._header.setToolTip(tip)
 
@@ -202,7 +202,7 @@ class FolderPanel(QWidget):
             self.tree.clearSelection()
 
     def _act(self) -> None:
-        """What the empty place offers."""
+        """Do what the empty place offers."""
         if self.bar.filter.is_on and self._model.is_empty:
             self.bar.set_filter(NO_FILTER)
         else:

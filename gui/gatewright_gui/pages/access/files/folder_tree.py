@@ -222,7 +222,7 @@ class FolderTreeModel(QAbstractItemModel):
             self.recoloured.emit()
 
     def standing_at(self, index: Index) -> FileStanding | FolderStanding | None:
-        """How a file and its block stand to each other; of a folder the worst of what is below it."""
+        """The standing of a file and its block to each other; of a folder the worst of what is below it."""
         node = self._node(index)
         if not index.isValid() or node.kind == "note":
             return None
@@ -230,7 +230,7 @@ class FolderTreeModel(QAbstractItemModel):
         return known.get(node.relative)
 
     def standing_of(self, path: str) -> FileStanding | FolderStanding | None:
-        """How a file and its block stand to each other, whether its folder was read or not."""
+        """The standing of a file and its block to each other, whether its folder was read or not."""
         return self._standings.files.get(path)
 
     def turn_page(self, index: Index) -> QModelIndex:

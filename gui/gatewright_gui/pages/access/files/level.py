@@ -30,7 +30,7 @@ MIXED_ICON = "layers"
 
 @frozen
 class LevelLook:
-    """How a level is shown. `role` names its colours."""
+    """The look of a level. `role` names its colours."""
 
     role: LevelName
     icon: str
@@ -70,7 +70,7 @@ class LevelMark:
 
 
 def mark_of_verdicts(verdicts: Iterable[Verdict]) -> LevelMark:
-    """What to show for what an operation comes to at a file, or at the files of a folder."""
+    """The mark for what an operation comes to at a file, or at the files of a folder."""
     verdict, *others = set(verdicts)
     if others:
         return LevelMark(tr(MIXED_WORD), MIXED_ICON, "neutral")
@@ -82,7 +82,7 @@ _VERDICTS: Mapping[Verdict, VerdictName] = {Verdict.ALLOW: "allow", Verdict.ASK:
 
 
 def mark_below(below: FilesBelow) -> LevelMark:
-    """What to show for a folder: the level that its files have, or that they have several."""
+    """The mark for a folder: the level that its files have, or that they have several."""
     word, *others = below.words
     if others:
         return LevelMark(tr(MIXED_WORD), MIXED_ICON, "neutral")
@@ -93,7 +93,7 @@ def mark_below(below: FilesBelow) -> LevelMark:
 
 
 def mark_of(level: PathLevel) -> LevelMark:
-    """What to show for a path: its level, or that it is protected or outside."""
+    """The mark for a path: its level, or that it is protected or outside."""
     if level.protected:
         return LevelMark(tr(PROTECTED_WORD), PROTECTED_ICON, "none")
     if level.outside:

@@ -198,7 +198,7 @@ class Listing(QObject):
             self._panel.show_tree()
 
     def _awaits(self, turn: int) -> bool:
-        """Whether a listing is still of use: the same source is open, nothing is filtered, and the page is there."""
+        """True if a listing is still of use: the same source is open, nothing is filtered, and the page is there."""
         return isValid(self) and turn == self._turn and self._fitting is None
 
     def _cancel(self) -> None:

@@ -100,7 +100,7 @@ class NewRuleBar(QWidget):
         self.pattern.selectAll()
 
     def show_count(self, count: PatternCount | None) -> None:
-        """What the pattern would decide; None while that is not known."""
+        """Show what the pattern would decide; None while that is not known."""
         self._found = count
         self.count.setText(count.sentence if count is not None else "")
         self._tell_change()

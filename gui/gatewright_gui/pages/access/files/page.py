@@ -91,7 +91,7 @@ class FilesPage(Page):
             self._counts.put_off()
 
     def main_view(self) -> QWidget | None:
-        """Where the keys were when one left the page, else the rules; the way to a source where there is none."""
+        """The view with the keys when one left the page, else the rules; the way to a source where there is none."""
         if self._parts.currentIndex() == 1:
             return self.no_source.action_button
         last = cast("QWidget | None", self.focusWidget())
@@ -333,7 +333,7 @@ class FilesPage(Page):
             shortcut.activated.connect(act)
 
     def _frame(self) -> tuple[QStackedWidget, Splitter, Splitter]:
-        """What holds the parts, made before them: a part that changes its parent is polished anew with all in it."""
+        """Make the frame of the parts before them: a part that changes its parent is polished anew with all in it."""
         parts = QStackedWidget(self)
         split = Splitter(Qt.Orientation.Horizontal, "files.split", self._context.sizes)
         parts.addWidget(split)

@@ -72,7 +72,7 @@ class RuleHeader(SectionHeader):
         self.picker.setCurrentIndex(self.picker.findData(source_id))
 
     def show_hits(self, hits: Hits | None, dead: int) -> None:
-        """What was counted, None before; `dead`: rules that can never decide."""
+        """Show what was counted, None before; `dead`: rules that can never decide."""
         told = [tr("{count} dead", count=dead)] if dead else []
         if hits is not None:
             files, closed = counted(hits.files, "file", "files"), hits.unreadable_folders
@@ -111,7 +111,7 @@ class RuleHeader(SectionHeader):
 
 
 def _beside(hits: Hits | None) -> str:
-    """What is not in the counts of the rules."""
+    """The words for what is not in the counts of the rules."""
     if hits is None:
         return ""
     told: list[str] = []

@@ -79,7 +79,7 @@ class RuleRow:
 
 
 class RuleVerbs(Protocol):
-    """What the table asks for; each answers whether something changed."""
+    """The verbs that the table asks for; each answers whether something changed."""
 
     def set_rule(self, rule: PermissionRule, after: PermissionRule) -> bool:
         """Put another rule in the place of one."""
@@ -170,7 +170,7 @@ class PermissionRuleModel(FlatModel):
 
     @property
     def safe_row(self) -> int:
-        """Where a rule takes nothing from those above: below all of them, and above what matches every path."""
+        """The row where a rule takes nothing from those above: below all of them, and above what matches every path."""
         broad = (at for at, rule in enumerate(self._rules) if rule.pattern in _BROAD)
         return next(broad, self.default_row)
 
@@ -199,7 +199,7 @@ class PermissionRuleModel(FlatModel):
 
     @staticmethod
     def fault_of(pattern: str) -> str | None:
-        """What is wrong with a pattern, or None."""
+        """The fault of a pattern, or None."""
         return check_pattern(pattern.strip())
 
     # Qt
@@ -317,7 +317,7 @@ class PermissionRuleModel(FlatModel):
         return self._hits.default if row == len(self._rules) else self._hits.rules[row]
 
     def _shadow(self, row: int) -> Shadow | None:
-        """What hides a rule; known as long as the patterns are those that were looked at."""
+        """Return what hides a rule; known as long as the patterns are those that were looked at."""
         hits = self.hits
         return hits.shadow_of(row) if hits is not None and row < len(self._rules) else None
 

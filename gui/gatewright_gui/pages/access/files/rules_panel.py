@@ -122,7 +122,7 @@ class RulesPanel(QWidget):
         self._suggestion, self._above = pattern, above
 
     def show_trial(self, row: int | None, count: PatternCount | None) -> None:
-        """What a pattern that is typed would decide; None while it is counted. No row: nothing is typed."""
+        """Show what a pattern that is typed would decide; None while it is counted. No row: nothing is typed."""
         is_new = isinstance(row, Insertion)
         if self._new is not None:
             self._new.show_count(count if is_new else None)
@@ -223,7 +223,7 @@ class RulesPanel(QWidget):
         self._begin_rule(self.table.currentIndex().row())
 
     def _open_menu(self, at: QPoint) -> None:
-        """What can be done with the row there, and with the rules that are chosen."""
+        """Offer what can be done with the row there, and with the rules that are chosen."""
         under = self.table.indexAt(at)
         index = under if under.isValid() else self.table.currentIndex()
         if not index.isValid():

@@ -25,11 +25,11 @@ class ShownSource:
 
     @property
     def source(self) -> Source | None:
-        """As edited now; None where there is none."""
+        """The source as edited now; None where there is none."""
         return self.folder.source(self.source_id)
 
     def level(self, path: str) -> PathLevel:
-        """What the rules say of a path; the disk is not looked at. Raises LookupError without a source."""
+        """The level that the rules give a path; the disk is not looked at. Raises LookupError without a source."""
         source = self.source
         if source is None:
             raise LookupError("a level was asked for without a source")

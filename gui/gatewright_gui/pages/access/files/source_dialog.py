@@ -113,7 +113,7 @@ class SourceDialog(CheckedDialog):
 
     @property
     def source(self) -> Source:
-        """What is asked for; a limit that was not touched keeps its bytes."""
+        """The source that is asked for; a limit that was not touched keeps its bytes."""
         size = self._before.max_file_bytes
         if self.limit.value() != _kib(size) and not self.is_stream:
             size = self.limit.value() * KIB

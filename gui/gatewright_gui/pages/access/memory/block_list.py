@@ -59,7 +59,7 @@ class BlockLine:
 
 
 def ago_words(at_s: float) -> str:
-    """How long ago that was; ``at_s``: as `time.time` tells it."""
+    """The words for how long ago that was; ``at_s``: as `time.time` tells it."""
     told = span(time.time() - at_s)
     return told if told == span(0) else tr("{time} ago", time=told)
 

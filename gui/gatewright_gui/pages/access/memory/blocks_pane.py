@@ -291,7 +291,7 @@ class BlocksPane(QWidget):
             self._typed.put(_name(content.info.record.block_id), typed)
 
     def _draft_of(self, content: BlockContent) -> Draft | None:
-        """What was typed over a block; on top of the operator's own edits it is meant as it stands."""
+        """The draft typed over a block; on top of the operator's own edits it is meant as it stands."""
         typed = self._typed.of(_name(content.info.record.block_id))
         if typed is None or content.is_same(typed.text):
             return None

@@ -90,7 +90,7 @@ class HistoryPane(QWidget):
         self._ask()
 
     def show_text(self, step: Step, part: str, text: str) -> None:
-        """What was asked for of a step; dropped when another one is chosen by now."""
+        """Show what was asked for of a step; drop it when another one is chosen by now."""
         if step != self.step or part != self.part.current:
             return
         if part == "then":

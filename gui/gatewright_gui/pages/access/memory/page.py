@@ -70,7 +70,7 @@ class MemoryPage(Page):
         self._follow()
 
     def end(self) -> None:
-        """What is typed and not saved is there again in the next window."""
+        """Keep what is typed and not saved for the next window."""
         self.typed.end()
 
     @property
@@ -81,7 +81,7 @@ class MemoryPage(Page):
         return chosen.agent_id or "" if is_there and not chosen.is_everyone else ""
 
     def _let_go(self) -> None:
-        """What is shown, and what is half typed there, is of a workspace that is gone."""
+        """Drop what is shown, and what is half typed there: it is of a workspace that is gone."""
         for key in ("blocks", "notes", "archive", "conversations"):
             pane: QWidget | None = self.__dict__.pop(key, None)
             if pane is not None:
@@ -124,7 +124,7 @@ class MemoryPage(Page):
 
     @cached_property
     def conversations(self) -> ConversationsPane:
-        """What was recorded of the agent's conversations."""
+        """The pane of what was recorded of the agent's conversations."""
         return ConversationsPane(self._context)
 
     @property

@@ -69,7 +69,7 @@ class SettingsFields(QWidget):
 
     @property
     def settings(self) -> BlockSettings:
-        """What the fields say."""
+        """The settings that the fields say."""
         return BlockSettings(
             BlockType(self.type.currentData()),
             Permission(self.level.currentData()),
@@ -132,7 +132,7 @@ class SettingsForm(QWidget):
 
     @property
     def _changes(self) -> BlockSettings | None:
-        """What differs from the block; None where nothing does."""
+        """The settings that differ from the block; None where nothing does."""
         now, before = self.fields.settings, self._before
         changes = BlockSettings(
             None if now.type == before.type else now.type,

@@ -47,7 +47,7 @@ class TextDialog(FormDialog):
 
     @property
     def texts(self) -> dict[str, str]:
-        """What was typed, by key."""
+        """The texts typed, by key."""
         return {key: editor.text for key, editor in self.editors.items()}
 
     def _check(self) -> None:

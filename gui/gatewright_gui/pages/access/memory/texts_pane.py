@@ -245,7 +245,7 @@ class ArchivePane(TextsPane):
 
 
 class ConversationsPane(TextsPane):
-    """What the program that runs an agent recorded of its conversations with a user; only to be read."""
+    """The record, by the program that runs an agent, of its conversations with a user; only to be read."""
 
     def __init__(self, context: PageContext) -> None:
         super().__init__(context, "messages", tr("The conversations"), tr("Search the conversations"))

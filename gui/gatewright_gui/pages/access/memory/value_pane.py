@@ -28,7 +28,7 @@ TOO_LARGE = mark("too large to be typed in as a whole: replace a part of it, or 
 
 @frozen
 class Draft:
-    """What was typed over a value and not saved, and the value that it began with."""
+    """The text typed over a value and not saved, and the value that it began with."""
 
     content: BlockContent
     text: str
@@ -102,7 +102,7 @@ class ValuePane(QWidget):
 
     @property
     def draft(self) -> Draft | None:
-        """What is typed and not saved; None where nothing is."""
+        """The draft that is typed and not saved; None where nothing is."""
         return Draft(self._content, self.text) if self._content is not None and self._is_dirty else None
 
     @property
@@ -135,7 +135,7 @@ class ValuePane(QWidget):
             self.draft_changed.emit()
 
     def rebase(self, content: BlockContent) -> None:
-        """What is typed is from now on meant to go over this value."""
+        """Take what is typed as meant, from now on, to go over this value."""
         self._content = content
         self._tell()
 

@@ -21,7 +21,7 @@ PATIENCE_MS = 200
 
 @frozen
 class Wanted:
-    """What is asked for; no tool: all of the agent."""
+    """The subject that is asked for; no tool: all of the agent."""
 
     agent_id: str
     tool: str | None
@@ -77,7 +77,7 @@ class Answers(QObject):
         self._ask("preview.providers", lambda: derive(reception, agent_id, tool), self._take_reception)
 
     def ask_comparison(self, wanted: Wanted | None, base: Base) -> None:
-        """What differs; None while nobody looks at it: it is worked out for them alone."""
+        """Ask what differs; None while nobody looks at it: it is worked out for them alone."""
         if wanted is None:
             self._context.tasks.cancel("preview.difference")
             self.comparison = None
@@ -89,7 +89,7 @@ class Answers(QObject):
             )
 
     def ask_context(self, agent_id: str | None) -> None:
-        """What the agent has in context; None while nobody looks at it."""
+        """Ask what the agent has in context; None while nobody looks at it."""
         if self.context is not None and self.context.agent_id != agent_id:
             self.context = None
         if agent_id is None:
@@ -149,7 +149,7 @@ class Answers(QObject):
         self.counted.emit(report)
 
     def _lose_patience(self) -> None:
-        """What stands there is of something else, and the answer is still under way."""
+        """Drop what stands there of something else while the answer is still under way."""
         wanted, received = self._wanted, self._received
         if wanted is None:
             return

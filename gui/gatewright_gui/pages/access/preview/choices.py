@@ -69,7 +69,7 @@ def sentence(note: str) -> str:
 
 
 def host_texts(shown: Preview, part: str) -> tuple[str, str]:
-    """What the models of coding agents really get of this: where it differs, and where it does not; empty for none."""
+    """Texts on what models of coding agents really get of this: where it differs, and where not; empty for none."""
     whole, narrowing = ", ".join(shown.whole), ", ".join(shown.narrowing)
     if part == "rules" and (whole or narrowing):
         agents = ", ".join((*shown.whole, *shown.narrowing))
@@ -84,7 +84,7 @@ def host_texts(shown: Preview, part: str) -> tuple[str, str]:
 
 
 def counts_text(counts: Counts) -> str:
-    """How much of the catalog the model sees."""
+    """The share of the catalog that the model sees."""
     seen = tr(
         "The model sees {tools:,} of {all_tools:,} tools, {operations:,} of {all_operations:,} operations",
         tools=counts.shown_tools,

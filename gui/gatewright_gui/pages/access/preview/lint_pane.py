@@ -25,7 +25,7 @@ class LintModel(RowModel[LintRow]):
     """In the order in which they are given."""
 
     def key(self, row: LintRow) -> Hashable:
-        """What it says: rows that only moved to other lines of the text stay chosen."""
+        """The content of a row: rows that only moved to other lines of the text stay chosen."""
         return row.level, row.tool, row.pointer, row.reason, row.advice
 
     def cell(self, row: LintRow, column: int, role: int) -> Any:
@@ -44,7 +44,7 @@ def whole_words(row: LintRow) -> str:
 
 
 def to_do_words(row: LintRow) -> str:
-    """What the operator can do, without code marks."""
+    """The words for what the operator can do, without code marks."""
     return tr("What to do: {to_do}", to_do=row.to_do).replace("`", "")
 
 
@@ -79,7 +79,7 @@ class LintDelegate(Delegate):
     """The level as a chip, the place beside it, the words and what to do below."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        """As many lines as the words need."""
+        """A size of as many lines as the words need."""
         row, view = index.data(ROW), getattr(option, "widget", None)
         line = current_look().tokens.row_height
         if not isinstance(row, LintRow) or not isinstance(view, QAbstractItemView):

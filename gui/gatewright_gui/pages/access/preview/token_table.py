@@ -168,14 +168,14 @@ CONTEXT_WINDOW = 200_000
 
 
 def context_words(tokens: int) -> str:
-    """What part of a model's context the tools take: `1.2 % of a context of 200,000 tokens`."""
+    """The share of a model's context that the tools take: `1.2 % of a context of 200,000 tokens`."""
     share = 100 * tokens / CONTEXT_WINDOW
     said = "<0.1" if 0 < share < 0.1 else f"{share:.1f}"
     return tr("{percent} % of a context of {count:,} tokens", percent=said, count=CONTEXT_WINDOW)
 
 
 def rule_words(report: TokenReport) -> str:
-    """Whether the count is exact, and by which encoding."""
+    """Words for whether the count is exact, and by which encoding."""
     return ", ".join((tr("exact") if report.exact else tr("estimate"), report.encoding))
 
 

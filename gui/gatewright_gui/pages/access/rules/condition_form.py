@@ -93,7 +93,7 @@ class TermRow(QWidget):
 
     @property
     def term(self) -> Term:
-        """What the row says. Raises ValueError."""
+        """The term that the row says. Raises ValueError."""
         name, relation = self.field.currentText().strip(), self._relation
         if not name:
             raise ValueError(tr("say which argument"))
@@ -103,7 +103,7 @@ class TermRow(QWidget):
 
     @property
     def _relation(self) -> str:
-        """What is chosen, by its key in the table."""
+        """The relation that is chosen, by its key in the table."""
         return str(self.relation.currentData() or "")
 
     def show_fault(self, text: str) -> None:
@@ -151,7 +151,7 @@ class TermRow(QWidget):
 
 
 class ConditionForm(QWidget):
-    """What can be said in rows is shown so; the rest as TOML, which can say anything."""
+    """The form of a condition: in rows what they can say, the rest as TOML, which can say anything."""
 
     changed = Signal()
 
@@ -202,7 +202,7 @@ class ConditionForm(QWidget):
 
     @property
     def when(self) -> When:
-        """What is said. Raises ValueError, after saying it where it belongs."""
+        """The condition that is said. Raises ValueError, after saying it where it belongs."""
         if self.way.current == "toml":
             return read_when(self.code.text)
         terms: list[Term] = []
@@ -266,7 +266,7 @@ class ConditionForm(QWidget):
         self.changed.emit()
 
     def _way_changed(self, key: object) -> None:
-        """What was said goes along; TOML that the rows cannot say stays TOML."""
+        """Take along what was said; TOML that the rows cannot say stays TOML."""
         try:
             if key == "toml":
                 with QSignalBlocker(self.way):

@@ -68,7 +68,7 @@ class RulesPage(Page):
 
     @cached_property
     def agent(self) -> AgentRulesPane:
-        """What the chosen agent is granted, and what asks first; made when it is first looked at."""
+        """The pane of what the chosen agent is granted, and what asks first; made when first looked at."""
         made = AgentRulesPane(self._context)
         made.line_requested.connect(self._context.navigator.go_to_line)
         made.header.set_note(tr("what it is granted, and what asks first"))

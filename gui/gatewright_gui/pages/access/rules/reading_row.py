@@ -34,7 +34,7 @@ class ReadingModel(RowModel[Reads]):
         return (name, row.origin, basis_words(row.basis), row.asks)[column]
 
     def tip(self, row: Reads, column: int) -> str:
-        """What a cell may be too narrow for."""
+        """The text that a cell may be too narrow for."""
         return self.text(row, column)
 
 

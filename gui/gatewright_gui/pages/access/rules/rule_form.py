@@ -86,13 +86,13 @@ class RuleForm(QWidget):
         self.changed.emit()
 
     def offer(self, agents: Sequence[str], tools: Sequence[str], operations: Sequence[str]) -> None:
-        """What the fields are completed with."""
+        """Offer what the fields are completed with."""
         self.agents.offer(agents)
         self.tools.offer(tools)
         self.operations.offer(operations)
 
     def offer_arguments(self, arguments: Mapping[str, Argument]) -> None:
-        """What conditions are made of."""
+        """Offer what conditions are made of."""
         self.when.offer(arguments)
 
     @property

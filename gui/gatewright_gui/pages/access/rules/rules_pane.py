@@ -195,7 +195,7 @@ class RulesPane(QWidget):
 
     @property
     def index(self) -> int | None:
-        """Where the rule of the form stands; None for a new one."""
+        """The index of the rule of the form; None for a new one."""
         at = -1 if self.form.before is None else self.model.find(self.form.before.identity)
         return None if at < 0 else at
 

@@ -68,7 +68,7 @@ class ArgumentRow(QWidget):
 
     @property
     def given(self) -> Given:
-        """What the row says."""
+        """The argument that the row says."""
         source, step = self._chosen
         return Given(source, self.what.currentText(), step)
 

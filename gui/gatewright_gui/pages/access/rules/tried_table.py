@@ -48,7 +48,7 @@ class TriedModel(RowModel[ReplayedCall]):
 
 
 def tried_words(found: Replay) -> str:
-    """What the rule would change, in a line."""
+    """A line on what the rule would change."""
     if not found.calls:
         if not found.looked_at:
             return tr("no calls are recorded yet")

@@ -35,14 +35,14 @@ class WordsField(QLineEdit):
         self.setCompleter(completer)
 
     def offer(self, words: Iterable[str]) -> None:
-        """What can be named."""
+        """Offer what can be named."""
         listed = list(dict.fromkeys(words))
         if listed != self._known.stringList():
             self._known.setStringList(listed)
 
     @property
     def words(self) -> tuple[str, ...] | None:
-        """What is named, each once; None where nothing is."""
+        """The words that are named, each once; None where nothing is."""
         found = dict.fromkeys(word for part in self.text().split(",") if (word := part.strip()))
         return tuple(found) or None
 

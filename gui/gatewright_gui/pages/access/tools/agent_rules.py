@@ -49,7 +49,7 @@ class Column(IntEnum):
 
 
 class RowKind(StrEnum):
-    """What a row is. A new one is a grant, a key or a sub-agent that is not written yet."""
+    """The kind of a row. A new row is a grant, a key or a sub-agent that is not written yet."""
 
     HEADING = "heading"
     GRANTED = "granted"
@@ -79,7 +79,7 @@ class AgentRow:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What stays the same when only the value changes; what was new becomes the row of its kind."""
+        """The parts that stay the same when only the value changes; what was new becomes the row of its kind."""
         alike = {
             RowKind.NEW_GRANT: RowKind.GRANTED,
             RowKind.MISSING: RowKind.GRANTED,
@@ -96,7 +96,7 @@ class AgentRow:
 
 
 class AgentVerbs(Protocol):
-    """What the table asks for; False: refused, and said."""
+    """The verbs that the table asks for; False: refused, and said."""
 
     def scope(self, row: AgentRow, text: str) -> bool:
         """Another scope, or a grant with that scope."""
@@ -142,13 +142,13 @@ def has_scope(kind: CapabilityKind) -> bool:
 
 
 def missing_kinds(agent: Agent, needed: Mapping[CapabilityKind, tuple[str, ...]]) -> tuple[CapabilityKind, ...]:
-    """What its tools need and it is not granted."""
+    """The kinds that its tools need and it is not granted."""
     held = {kind_of(capability) for capability in agent.capabilities}
     return tuple(kind for kind in CapabilityKind if kind in needed and kind not in held)
 
 
 def needed_by(agent: Agent, catalog: Sequence[ToolFacts]) -> Mapping[CapabilityKind, tuple[str, ...]]:
-    """What of the agent's tools needs each kind."""
+    """The agent's tools and operations that need each kind."""
     chosen = pick_tools(catalog, agent.tools)
     listed = None if agent.tools is None else bare_names(agent.tools, chosen.values())
     return needs(facts for name, facts in chosen.items() if listed is None or name in listed)
@@ -264,7 +264,7 @@ class AgentRulesModel(RuleRows[AgentRow]):
         return max([first, *(at + 1 for at, row in enumerate(rows) if row.kind is own and at >= first)])
 
     def text(self, row: AgentRow, column: int, /) -> str:
-        """What a cell shows."""
+        """The text of a cell."""
         return (row.what, row.value, row.about, self.link(row))[column]
 
     def typed(self, row: AgentRow, column: int) -> object:

@@ -171,7 +171,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
         self.find_lines()
 
     def scope_example(self, kind: CapabilityKind) -> str:
-        """What one may type for a kind here."""
+        """An example of what one may type for a kind here."""
         return capabilities.scope_example(self._context.document, kind)
 
     def keys(self) -> tuple[str, ...]:
@@ -301,7 +301,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
             self.verdict(row.what, verdict)
 
     def fill_menu(self) -> None:
-        """What can be granted, which keys can be given, which catalogs listed, and a sub-agent."""
+        """Offer what can be granted, which keys can be given, which catalogs listed, and a sub-agent."""
         self.menu.clear()
         agent, (tool, operation) = self._agent, self._row
         if agent is None:

@@ -25,7 +25,7 @@ _COUNTS = frozenset({"min_length", "max_length", "min_items", "max_items"})
 
 @frozen
 class ConstraintForm:
-    """What the form can say; None: nothing is said of it."""
+    """The parts that the form can say; None: nothing is said of it."""
 
     one_of: tuple[str, ...] | None = None
     below: str | None = None
@@ -108,7 +108,7 @@ def json_schema(text: str) -> JsonValue:
 
 
 def json_fault(text: str) -> str:
-    """Where a text is no JSON Schema, with line and column; empty when it may be one."""
+    """The place where a text is no JSON Schema, with line and column; empty when it may be one."""
     try:
         value: object = json.loads(text)
     except json.JSONDecodeError as error:

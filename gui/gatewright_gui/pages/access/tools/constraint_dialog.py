@@ -110,7 +110,7 @@ class ConstraintDialog(CheckedDialog):
 
     @property
     def wish(self) -> ConstraintWish:
-        """What was said. Raises ValueError where it cannot be read."""
+        """The wish that was said. Raises ValueError where it cannot be read."""
         return replace(self._before, field=self.field, schema=self.schema, required=self.is_required)
 
     @property
@@ -120,7 +120,7 @@ class ConstraintDialog(CheckedDialog):
 
     @property
     def schema(self) -> JsonValue:
-        """What was said of its value; None: nothing. Raises ValueError where it cannot be read."""
+        """The schema of its value as said; None: nothing. Raises ValueError where it cannot be read."""
         if self.way.current == "json":
             text = self.code.toPlainText()
             if fault := json_fault(text):
@@ -224,7 +224,7 @@ class ConstraintDialog(CheckedDialog):
         self._fill(self._before.schema if is_own else None, required=is_own and self._before.required)
 
     def _way_changed(self, key: object) -> None:
-        """What was said goes along; JSON that the form cannot say stays JSON."""
+        """Take along what was said; JSON that the form cannot say stays JSON."""
         if self._stays:
             return
         if key == "json":
@@ -248,7 +248,7 @@ class ConstraintDialog(CheckedDialog):
         self._show()
 
     def _show(self, _value: object = None) -> None:
-        """What is wrong, what it means, whether the example fits."""
+        """Show what is wrong, what it means, whether the example fits."""
         try:
             schema = self.schema
             self._refused = self._refusal(schema)

@@ -68,7 +68,7 @@ class ConstraintFields(QWidget):
             self._edits["one_of"].setPlaceholderText(tr("some of: {values}", values=hint))
 
     def form(self, kind: ArgumentKind) -> ConstraintForm:
-        """What the fields say. Raises ValueError naming the field that cannot be read, or what no value could meet."""
+        """The filled-in form. Raises ValueError naming the field that cannot be read, or what no value could meet."""
         found: dict[str, object] = {}
         for name in FIELDS[kind]:
             if name == "truth":

@@ -31,7 +31,7 @@ class Choice:
     is_free: bool = False
 
     def declaration(self, named: Sequence[str]) -> Declaration:
-        """What is written for it, with the names that are ticked."""
+        """The declaration written for it, with the names that are ticked."""
         if self.field is None:
             return AS_THE_SCHEMA_SAYS
         if not self.field:

@@ -65,7 +65,7 @@ class DeclarationDialog(CheckedDialog):
         return row_of(self.heading, stretch(), origin)
 
     def allow(self, *, is_new: bool, is_whole: bool = True) -> None:
-        """Whether there is something to write."""
+        """Say whether there is something to write."""
         self.accept_button.setEnabled(is_new and is_whole)
         self.accept_button.setToolTip("" if is_new else tr("It is so already"))
 
@@ -116,7 +116,7 @@ class DeclareDialog(DeclarationDialog):
 
     @property
     def declaration(self) -> Declaration:
-        """What would be written."""
+        """The declaration that would be written."""
         return self.choice.declaration(self.operations.names)
 
     # layout

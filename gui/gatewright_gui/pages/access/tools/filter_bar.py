@@ -93,11 +93,11 @@ class FilterBar(QWidget):
 
     @property
     def filters(self) -> Filters:
-        """What is set."""
+        """The filters that are set."""
         return self._filters
 
     def set_origins(self, origins: Iterable[str]) -> None:
-        """Where the tools come from that there are."""
+        """Set the origins of the tools that there are."""
         self._origins = tuple(dict.fromkeys(origins))
 
     def set_filters(self, filters: Filters) -> None:
@@ -123,7 +123,7 @@ class FilterBar(QWidget):
             self.filters_changed.emit(filters)
 
     def show_count(self, shown: int, every: int, *, is_filtering: bool) -> None:
-        """How much fits; the bar is there while anything may be left out."""
+        """Show how much fits; the bar is there while anything may be left out."""
         self.shown.setText(tr("{count:,} shown", count=shown))
         self.shown.setToolTip(tr("{count:,} of {every:,} operations fit", count=shown, every=every))
         self.setVisible(is_filtering)

@@ -159,7 +159,7 @@ class Inspector(QWidget):
         self._bodies.setCurrentIndex(_KEYS.index(key))
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
-        """What was put off while nobody looked."""
+        """Do what was put off while nobody looked."""
         super().showEvent(event)
         self._refresh()
 
@@ -202,7 +202,7 @@ class Inspector(QWidget):
 
 
 def _follow_with_tab(place: QWidget, part: QWidget) -> None:
-    """What a tab holds comes where its place is; Qt orders only widgets that take the focus."""
+    """Let Tab reach what a tab holds where its place is; Qt orders only widgets that take the focus."""
     before = place.previousInFocusChain()
     while before is not None and before is not place and before.focusPolicy() == Qt.FocusPolicy.NoFocus:
         before = before.previousInFocusChain()

@@ -23,7 +23,7 @@ class Column(IntEnum):
 
 
 class LimitVerbs(Protocol):
-    """What the table asks for; False: refused, and said."""
+    """The verbs that the table asks for; False: refused, and said."""
 
     def change(self, row: LimitRow, kind: RuleKind) -> bool:
         """Another value; of a new row: make it."""
@@ -63,7 +63,7 @@ class LimitListModel(RuleRows[LimitRow]):
         return sum(row.owner is draft.owner for row in rows)
 
     def text(self, row: LimitRow, column: int, /) -> str:
-        """What a cell shows."""
+        """The text of a cell."""
         match column:
             case Column.KIND:
                 return row.title
@@ -111,7 +111,7 @@ class LimitListModel(RuleRows[LimitRow]):
 
 
 def choices_for(names: Sequence[str], row: LimitRow, current: str | None) -> tuple[Choice, ...]:
-    """What a rule can be for: all, the current operation, what it is for now, then each operation alone."""
+    """Choices of what a rule can be for: all, the current operation, what it is for now, then each operation alone."""
     first = (Choice(tr("all operations"), None),)
     sets = [frozenset({current})] if current else []
     sets += [row.operations] if row.operations is not None else []

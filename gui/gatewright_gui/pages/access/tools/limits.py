@@ -65,7 +65,7 @@ class RuleWords:
 
 
 def words_of(rule: ToolRule) -> RuleWords:
-    """What a rule means for the calls of its tool, for the operator."""
+    """The meaning of a rule for the calls of its tool, for the operator."""
     kind = rule.rule_type
     every, either = _others(rule, tr(" and ")), _others(rule, tr(" or "))
     match kind:
@@ -239,7 +239,7 @@ def _concerns(rule: ToolRule, operation: str | None) -> bool:
 
 
 def sentence(placed: PlacedRule) -> str:
-    """What a rule means, with the calls that it is for; empty where the reasons say it already."""
+    """The meaning of a rule, with the calls that it is for; empty where the reasons say it already."""
     text = words_of(placed.rule).sentence
     if not text:
         return ""
@@ -295,12 +295,12 @@ class LimitRow:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What stays the same when only the value changes; a new row has the key of the rule that it becomes."""
+        """Parts that stay the same when only the value changes; a new row has the key of the rule that it becomes."""
         return (self.owner, self.source_id, type(self.kind).__name__, self.field, self.operations)
 
     @property
     def title(self) -> str:
-        """What kind of rule it is, in one or two words."""
+        """The kind of rule it is, in one or two words."""
         return tr("Argument {name}", name=self.field) if self.field else words_of(ToolRule("", self.kind)).title
 
     @property
@@ -412,7 +412,7 @@ def read_limit(kind: RuleKind, text: str) -> RuleKind:
 
 
 def limit_fault(kind: RuleKind, text: str) -> str:
-    """What is wrong with a typed value; empty when nothing is."""
+    """The fault in a typed value; empty when there is none."""
     try:
         read_limit(kind, text)
     except ValueError as error:

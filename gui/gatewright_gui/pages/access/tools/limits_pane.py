@@ -75,7 +75,7 @@ class LimitDelegate(RuleDelegate):
         self._choices = choices
 
     def role_of(self, index: Index) -> Role:
-        """What is inherited is muted; what leads to a line has the colour of links."""
+        """The colour: muted for what is inherited, that of links for what leads to a line."""
         return "accent" if index.data(LINK) else "text" if index.data(ROW).is_own else "muted"
 
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:  # noqa: N802
@@ -286,7 +286,7 @@ class LimitsPane(RulesPane[LimitRow]):
 
 
 def _fault(kind: RuleKind, text: str) -> str:
-    """What stands there may stay, though one could not type it anew."""
+    """The fault; what stands there may stay, though one could not type it anew."""
     return "" if text == limit_text(kind) else limit_fault(kind, text)
 
 

@@ -50,7 +50,7 @@ class Place:
 
     @property
     def words(self) -> str:
-        """What is named."""
+        """The words for what is named."""
         return f"{self.tool} > {self.operation}" if self.operation else self.tool or self.origin
 
 
@@ -107,7 +107,7 @@ class MatrixModel(QAbstractTableModel):
 
     @property
     def tool_count(self) -> int:
-        """How many tools fit; those of closed groups too."""
+        """The number of tools that fit, those of closed groups too."""
         return self._tool_count
 
     @property
@@ -221,7 +221,7 @@ class MatrixModel(QAbstractTableModel):
         return self._layout.tools[self._rows[row][0]] if is_one else None
 
     def place_at(self, row: int) -> Place | None:
-        """What a row is."""
+        """The place of the row."""
         tool, group = self.tool_at(row), self.group_at(row)
         if tool is None:
             return Place("", None, group.origin) if group is not None else None
@@ -320,7 +320,7 @@ class MatrixModel(QAbstractTableModel):
     # cells
 
     def cell(self, row: int, column: int) -> Summary | OperationCell | None:
-        """What a cell says: counts for a group and a tool with operations, else one state; None while not known."""
+        """The cell's content: counts for a group and a tool with operations, else one state; None while not known."""
         held = self._grid.column(self._agents[column].agent_id)
         if held is None:
             return None
@@ -345,7 +345,7 @@ class MatrixModel(QAbstractTableModel):
             self._tell((agent_id,))
 
     def share(self, row: int, column: int) -> Share | None:
-        """How many files the cell stands for, by the verdict; None where it is off or does not go by the path."""
+        """The number of files the cell stands for, by the verdict; None where it is off or does not go by the path."""
         number, op = self._rows[row]
         tool, cell = self._layout.tools[number], self.cell(row, column)
         if not isinstance(cell, OperationCell) or cell.state in {Cell.MISSING, Cell.OFF, Cell.OVERRULED}:
@@ -353,7 +353,7 @@ class MatrixModel(QAbstractTableModel):
         return self._shares.get(self._agents[column].agent_id, {}).get((tool.name, tool.operations[max(op, 0)]))
 
     def is_on(self, row: int, column: int) -> bool | None:
-        """Whether anything of the cell is ticked; None while that is not known."""
+        """True if anything of the cell is ticked; None while that is not known."""
         found = self.cell(row, column)
         if isinstance(found, Summary):
             return found.on + found.asks > 0 or found.overruled

@@ -210,7 +210,7 @@ class _Edge(QHeaderView):
         return model
 
     def set_lines(self, hovered: int, current: int) -> None:
-        """What is under the mouse and what is current; -1 for none."""
+        """Set what is under the mouse and what is current; -1 for none."""
         if (hovered, current) != (self.hovered, self.current):
             self.hovered, self.current = hovered, current
             self.viewport().update()
@@ -242,7 +242,7 @@ class AgentEdge(_Edge):
         self._high = LOWEST
 
     def fit(self, room: int) -> None:
-        """As wide as the room allows: names along while all of them fit, else upright."""
+        """Make it as wide as the room allows: names along while all of them fit, else upright."""
         count = max(self.count(), 1)
         share = room // count
         upright = share < LEAST_NAMED
@@ -310,7 +310,7 @@ class ToolEdge(_Edge):
         return pinned[place] if 0 <= place < len(pinned) else self.logicalIndexAt(at)
 
     def fit(self, room: int) -> None:
-        """As wide as the longest name of what is shown, within bounds."""
+        """Make it as wide as the longest name of what is shown, within bounds."""
         metrics = self.fontMetrics()
         names = (self.table.tool_at(row) for row in range(0, self.count(), max(self.count() // 200, 1)))
         longest = max((metrics.horizontalAdvance(tool.name) for tool in names if tool is not None), default=0)
@@ -323,7 +323,7 @@ class ToolEdge(_Edge):
             self.geometriesChanged.emit()
 
     def sizeHint(self) -> QSize:  # noqa: N802
-        """As wide as `fit` found."""
+        """A size as wide as `fit` found."""
         return QSize(self._wide, self.defaultSectionSize())
 
     def paintSection(self, painter: QPainter, rect: QRect, logicalIndex: int) -> None:  # noqa: N802, N803

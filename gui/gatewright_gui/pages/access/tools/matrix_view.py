@@ -170,7 +170,7 @@ class MatrixView(QTableView):
         return True
 
     def blocks(self) -> tuple[Block, ...]:
-        """What is selected; the current cell when nothing is."""
+        """The blocks that are selected; the current cell when nothing is."""
         chosen = self.selectionModel().selection()
         parts = [chosen.at(number) for number in range(chosen.count())]
         found = tuple(Block(part.top(), part.bottom(), part.left(), part.right()) for part in parts)
@@ -374,7 +374,7 @@ class MatrixView(QTableView):
         self._hover(event.position().toPoint())
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
-        """What is under the mouse is another cell now."""
+        """Note that another cell is under the mouse now."""
         super().wheelEvent(event)
         self._hover(event.position().toPoint())
 

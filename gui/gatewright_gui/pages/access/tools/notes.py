@@ -147,7 +147,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _would_ask(right: ToolRight, operation: str | None) -> Iterator[Note]:
-    """What an operation that is off would ask for, were it on; it does not ask now."""
+    """Notes on what an operation that is off would ask for, were it on; it does not ask now."""
     row = next((row for row in right.operations if row.operation == operation), None)
     if row is None or not row.is_hidden:
         return
@@ -157,7 +157,7 @@ def _would_ask(right: ToolRight, operation: str | None) -> Iterator[Note]:
 
 
 def _scopes(agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:
-    """How far the grants go that the operations need, where a list bounds them."""
+    """Notes on how far the grants go that the operations need, where a list bounds them."""
     needed = {kind for op in facts.operations if op.name in names for kind in op.capabilities}
     for index, capability in enumerate(agent.capabilities):
         scope = capability.scope
@@ -168,7 +168,7 @@ def _scopes(agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[
 
 
 def _paths(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:
-    """What the levels of a source say to a single operation, and to each argument that counts as a path."""
+    """Notes on what the levels of a source say to a single operation, and to each argument that counts as a path."""
     op = next((op for op in facts.operations if op.name in names), None)
     if op is None or len(names) != 1:
         return
@@ -191,7 +191,7 @@ def _paths(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ...
 
 
 def _by_path(source: Source, actions: Sequence[Action]) -> str:
-    """What each rule says in order, the first that matches decides; empty where all say the same."""
+    """The words of each rule in order, the first that matches decides; empty where all say the same."""
     said = {
         level: tr(" or ").join(dict.fromkeys(tr(verdict_for(level, action)) for action in actions))
         for level in source.levels
@@ -213,7 +213,7 @@ def _by_path(source: Source, actions: Sequence[Action]) -> str:
 def problem_notes(
     problems: Iterable[Problem], agent_id: str, right: ToolRight, operation: str | None
 ) -> tuple[Note, ...]:
-    """What is wrong with what the model sees of a tool; what is off has its reasons."""
+    """Notes on what is wrong with what the model sees of a tool; what is off has its reasons."""
     if right.is_hidden:
         return ()
     return tuple(
@@ -229,7 +229,7 @@ def problem_notes(
 
 
 def reading_notes(policy: Policy, facts: ToolFacts, reading: Reading | None) -> tuple[Note, ...]:
-    """How the operations of a stranger's tool were found, where that is worth a word."""
+    """Notes on how the operations of a stranger's tool were found, where that is worth a word."""
     if reading is None:
         return ()
     key = next((k for k in (f"{facts.name}@{facts.major}", facts.name) if k in policy.tools), facts.name)

@@ -197,7 +197,7 @@ class ToolsPage(Page):
             self._middle.setCurrentWidget(self.nobody if is_empty else self.tools)
 
     def _into_matrix(self, _what: object = None) -> None:
-        """What was chosen elsewhere is the current cell too."""
+        """Make what was chosen elsewhere the current cell too."""
         if self.shows_matrix and not self._is_choosing:
             from gatewright_gui.pages.access.tools.matrix import Place
 

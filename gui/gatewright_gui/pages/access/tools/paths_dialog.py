@@ -62,7 +62,7 @@ class PathListModel(RowModel[str]):
         self._found = found
 
     def use(self, row: int) -> PathUse | None:
-        """What is declared of the argument; None: as found."""
+        """The use that is declared of the argument; None: as found."""
         return self.declared.get(self.rows[row])
 
     def set_use(self, row: int, use: PathUse | None) -> None:
@@ -88,7 +88,7 @@ class PathListModel(RowModel[str]):
 
 
 def _found(paths: Sequence[PathArgument]) -> str:
-    """What discovery says, of several operations together."""
+    """The words of discovery, of several operations together."""
     if not paths:
         return tr("no path, as found")
     uses = dict.fromkeys(tr(WORDS[one.use]) if one.use is not None else tr("as its tier allows") for one in paths)
@@ -130,7 +130,7 @@ class PathsDialog(DeclarationDialog):
 
     @property
     def declared(self) -> Mapping[str, PathUse]:
-        """What would be written."""
+        """The declaration that would be written."""
         return self.model.declared
 
     def refusal(self) -> str:

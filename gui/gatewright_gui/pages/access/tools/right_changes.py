@@ -30,12 +30,12 @@ class RightChangesModel(RowModel[ChangeRow]):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many lines of each kind there are in all, those left out of the table too."""
+        """The number of lines of each kind in all, those left out of the table too."""
         return self._counts
 
     @property
     def counts_total(self) -> int:
-        """How many lines there are in all."""
+        """The number of lines in all."""
         return self._counts.total()
 
     @property
@@ -50,7 +50,7 @@ class RightChangesModel(RowModel[ChangeRow]):
 
     @property
     def room(self) -> int:
-        """How many more lines the table takes."""
+        """The number of lines that the table still takes."""
         return max(MOST_ROWS - len(self._every), 0)
 
     def add(self, lines: AgentLines) -> None:
@@ -114,7 +114,7 @@ class AgentChoiceModel(RowModel[Agent]):
 
     @property
     def every(self) -> int:
-        """How many there are to choose from."""
+        """The number of agents to choose from."""
         return len(self._agents)
 
     @property

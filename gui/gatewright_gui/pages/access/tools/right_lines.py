@@ -60,7 +60,7 @@ class ChangeRow(NamedTuple):
 
 @frozen
 class AgentLines:
-    """What changes of one agent: the lines that there is room for, what each is found by, and how many of each kind."""
+    """Changes of one agent: the lines that there is room for, what each is found by, and how many of each kind."""
 
     rows: Sequence[ChangeRow]
     texts: Sequence[str]

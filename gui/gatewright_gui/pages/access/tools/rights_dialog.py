@@ -141,7 +141,7 @@ class RightsDialog(CheckedDialog):
         self.resize(*SIZE)
 
     def plan(self) -> Plan:
-        """What is chosen now."""
+        """The plan that is chosen now."""
         raise NotImplementedError
 
     # layout

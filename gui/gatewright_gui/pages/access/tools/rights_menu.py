@@ -19,7 +19,7 @@ TASK = "agents.rights"
 
 
 class RightsMenu(QObject):
-    """What is chosen in a dialog is one edit, the one whose lines were shown."""
+    """The menu: what is chosen in a dialog is one edit, the one whose lines were shown."""
 
     def __init__(self, context: PageContext, parent: QWidget) -> None:
         super().__init__(parent)

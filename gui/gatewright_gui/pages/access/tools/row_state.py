@@ -22,7 +22,7 @@ from gatewright_gui.session.verbs.capabilities import ACCESS_WORDS
 
 
 class RowState(StrEnum):
-    """What a box shows; `OVERRULED` is ticked and turned off by another layer, `MIXED` a tool that is on in part."""
+    """The state of a box; `OVERRULED` is ticked and turned off by another layer, `MIXED` a tool that is on in part."""
 
     ON = "on"
     OFF = "off"
@@ -31,7 +31,7 @@ class RowState(StrEnum):
 
 
 class Asking(StrEnum):
-    """Whether a row asks first. `SOME`: some calls of it; `LOCKED`: another layer than `approvals` makes it ask."""
+    """A row's way of asking first. `SOME`: some calls of it; `LOCKED`: another layer than `approvals` makes it ask."""
 
     NO = "no"
     YES = "yes"
@@ -114,7 +114,7 @@ def tool_asking(right: ToolRight) -> Asking:
 
 
 def depending_words(op: OperationFacts, right: OperationRight, share: Share | None = None) -> str:
-    """What some calls of an operation come to by their arguments, in a sentence; empty where all come to the same.
+    """A sentence on what some calls of an operation come to by their arguments; empty where all come to the same.
 
     `share`: how many files it may touch, where that was counted.
     """
@@ -171,19 +171,19 @@ def reasons_of(tool: ToolRight, operation: OperationRight | None) -> tuple[Reaso
 
 
 def description_of(tool: ToolRight, operation: OperationRight | None) -> str:
-    """What a row says of itself."""
+    """The words of a row about itself."""
     if operation is None:
         return tool.facts.description
     return facts_of(tool, operation).description
 
 
 def facts_of(tool: ToolRight, operation: OperationRight) -> OperationFacts:
-    """What is known of the operation of a row."""
+    """The facts known of the operation of a row."""
     return next(op for op in tool.facts.operations if op.name == operation.operation)
 
 
 def fact_words(tool: ToolRight, operation: OperationRight | None, share: Share | None = None) -> str:
-    """What narrows the calls of a row that is on: `11 of 12 files`, `up to 100`; empty where nothing does."""
+    """Words for what narrows the calls of a row that is on: `11 of 12 files`, `up to 100`; empty where nothing does."""
     row = operation or tool.operations[0]
     if not row.ticked or row.is_hidden:
         return ""
@@ -208,7 +208,7 @@ def _goes_by(op: OperationFacts, row: OperationRight) -> str:
 
 
 def share_words(share: Share, verdict: Verdict) -> str:
-    """How many files a row with this verdict may touch: `11 of 12 files`, and one that asks `2 files, 10 never`.
+    """The number of files a row with this verdict may touch: `11 of 12 files`, and one that asks `2 files, 10 never`.
 
     Empty where the count says nothing: where calls may reach files that nobody counts, and none of the counted ones.
     """
@@ -267,7 +267,7 @@ def stop_of(tool: ToolRight, operation: OperationRight | None) -> Reason | None:
 
 
 def no_effect_words(agent: Agent, tool: ToolRight, operation: OperationRight | None) -> str:
-    """What a ticked row lacks, or who turns it off: `no effect: needs write access`; empty for any other row."""
+    """The lack of a ticked row, or who turns it off: `no effect: needs write access`; empty for any other row."""
     reason = stop_of(tool, operation)
     if reason is None:
         return ""
@@ -317,7 +317,7 @@ ASK_TIPS = {
 
 
 def asking_words(tool: ToolRight, operation: OperationRight | None) -> str:
-    """Whether a row asks first, in a sentence; what only a text that is a path makes ask is said, too."""
+    """A sentence on whether a row asks first; what only a text that is a path makes ask is said, too."""
     asking = asking_of(tool, operation)
     shown = (operation,) if operation is not None else tuple(op for op in tool.operations if not op.is_hidden)
     if asking is Asking.NO and any(Verdict.ASK in op.by_text for op in shown):
@@ -332,7 +332,7 @@ def same_shape(one: ToolRight, other: ToolRight) -> bool:
 
 
 def looks_alike(one: ToolRight, other: ToolRight) -> bool:
-    """Whether the cells of a tool would be painted the same; words of reasons are asked for when they are wanted."""
+    """True if the cells of a tool would be painted the same; words of reasons are asked for when they are wanted."""
     return all(
         a is b
         or (

@@ -34,16 +34,16 @@ _SHARE = 0.66
 
 
 class RuleRow(Protocol):
-    """What the table needs of a row."""
+    """The properties of a row that the table needs."""
 
     @property
     def key(self) -> Hashable:
-        """What stays the same of the row over an edit."""
+        """The part of the row that stays the same over an edit."""
         ...
 
     @property
     def address(self) -> Address | None:
-        """Where it stands; None: nowhere in the file."""
+        """The place where it stands; None: nowhere in the file."""
         ...
 
     @property
@@ -68,7 +68,7 @@ class RuleRows(RowModel[R], Generic[R]):
         self._file = ""
 
     def typed(self, row: R, column: int) -> object:
-        """What an editor of the cell begins with."""
+        """The value that an editor of the cell begins with."""
         raise NotImplementedError
 
     def can_edit(self, row: R, column: int) -> bool:
@@ -84,7 +84,7 @@ class RuleRows(RowModel[R], Generic[R]):
         raise NotImplementedError
 
     def key(self, row: R, /) -> Hashable:
-        """What stays the same of the row over an edit."""
+        """The part of the row that stays the same over an edit."""
         return row.key
 
     def link(self, row: R) -> str:
@@ -98,7 +98,7 @@ class RuleRows(RowModel[R], Generic[R]):
         return tuple(dict.fromkeys(row.address for row in self.rows if row.address is not None))
 
     def set_lines(self, lines: Mapping[Address, int], file: str = "") -> None:
-        """Where the places stand now, and in which file."""
+        """Set where the places stand now, and in which file."""
         self._lines, self._file = lines, file
         self.tell_changed()
 
@@ -316,7 +316,7 @@ class RuleDelegate(ValueDelegate):
         self.closeEditor.emit(field, self.EndEditHint.NoHint)
 
     def setEditorData(self, editor: QWidget, index: Index) -> None:  # noqa: N802
-        """What stands there, as it can be typed or chosen."""
+        """Set what stands there, as it can be typed or chosen."""
         value = index.data(Qt.ItemDataRole.EditRole)
         if isinstance(editor, NumberField):
             editor.setValue(int(value))

@@ -54,7 +54,7 @@ class RulesPane(QWidget, Generic[R]):
     # what a subclass does
 
     def fill_menu(self) -> None:
-        """What can be added."""
+        """Offer what can be added."""
         raise NotImplementedError
 
     def remove_current(self) -> None:
@@ -95,7 +95,7 @@ class RulesPane(QWidget, Generic[R]):
     # what is asked for
 
     def open_menu(self) -> None:
-        """What can be added, below its button."""
+        """Show what can be added, below its button."""
         if self.add_button.isEnabled():
             self.add_button.showMenu()
 

@@ -61,7 +61,7 @@ _MENDS = {Mend.GRANT: mark("Grant…"), Mend.SOURCE: mark("Sources…"), Mend.RU
 
 
 class Part(StrEnum):
-    """What a click in a row acts on: the box, a half of the switch, the way out, the files behind the fact."""
+    """The part of a row that a click acts on: the box, a half of the switch, the way out, the files behind the fact."""
 
     BOX = "box"
     ON = "on"

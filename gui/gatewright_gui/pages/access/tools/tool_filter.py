@@ -46,7 +46,7 @@ class ToolFilterModel(QAbstractItemModel):
 
     @property
     def filters(self) -> Filters:
-        """What is set now."""
+        """The filters that are set now."""
         return self._fit.filters
 
     def set_search(self, text: str) -> None:
@@ -93,14 +93,14 @@ class ToolFilterModel(QAbstractItemModel):
 
     @property
     def shown_count(self) -> int:
-        """How many operations fit."""
+        """The number of operations that fit."""
         return sum(map(len, self._shown.fitting))
 
     # tools by their place among those that are shown
 
     @property
     def tool_count(self) -> int:
-        """How many tools are shown."""
+        """The number of tools that are shown."""
         return len(self._shown.rows)
 
     def tool_at(self, place: int) -> ToolRight:
@@ -178,7 +178,7 @@ class ToolFilterModel(QAbstractItemModel):
         return top if operation is None else self._tree.index(operation, index.column(), top)
 
     def mapFromSource(self, index: Index) -> QModelIndex:  # noqa: N802  as Qt calls it
-        """Where a cell of the tree is shown; invalid when it is not."""
+        """The place where a cell of the tree is shown; invalid when it is not."""
         if not index.isValid():
             return QModelIndex()
         held = index.internalId()
@@ -241,7 +241,7 @@ class ToolFilterModel(QAbstractItemModel):
     # structure
 
     def _below(self, parent: Index) -> tuple[int, int]:
-        """How many rows there are below a row, and their internal id."""
+        """The number of rows below a row, and their internal id."""
         at, held, shown = parent.row(), parent.internalId(), self._shown
         if at < 0:
             return shown.loose + len(shown.groups), 0

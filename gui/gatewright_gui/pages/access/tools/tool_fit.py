@@ -124,7 +124,7 @@ class Fit:
         return bool(self.words) or self.filters != NO_FILTERS
 
     def shown(self) -> Shown:
-        """What fits now."""
+        """The rows that fit now."""
         if not self.leaves_out:
             return Shown.of_all(self._tree)
         limited = _Limited(self._tree.agent, self._tree.sources) if self.filters.has_limits else None
@@ -173,7 +173,7 @@ class Fit:
 
 
 class _Texts:
-    """What a tool and each of its operations can be found by; of the operations once they are looked at."""
+    """Texts that a tool and each of its operations can be found by; of the operations once they are looked at."""
 
     def __init__(self, facts: ToolFacts) -> None:
         self.facts = facts

@@ -171,7 +171,7 @@ class ToolPane(QWidget):
     # what is shown
 
     def _let_go(self) -> None:
-        """What is half typed of an agent that is gone is of nobody else."""
+        """Drop what is half typed of an agent that is gone: it is of nobody else."""
         self.description.setModified(False)
         self.first_row, self._kept_rows, self._opened_before = (None, None), (set(), (None, None)), set()
         self._show_agent()
@@ -185,7 +185,7 @@ class ToolPane(QWidget):
             self._read_strangers()
 
     def _read_strangers(self, _why: object = None) -> None:
-        """How the operations of strangers' tools are found, if there are any; and what tools work on."""
+        """Read how the operations of strangers' tools are found, if there are any; and what tools work on."""
         self.model.set_grounds(works_on(self._document))
         if any(map(is_strange, self._document.catalog)):
             self._context.tasks.start(self._ask_readings(), TASK_READINGS, replace=True)
@@ -203,7 +203,7 @@ class ToolPane(QWidget):
         self.tell_row()
 
     def show_tokens(self, report: object) -> None:
-        """What each tool costs; None while that is being counted."""
+        """Show what each tool costs; None while that is being counted."""
         if isinstance(report, TokenReport):
             self.model.set_tokens(report.by_tool, exact=report.exact)
         else:

@@ -80,7 +80,7 @@ LEAF_FLAGS = tuple(flags | Qt.ItemFlag.ItemNeverHasChildren for flags in FLAGS)
 
 
 class Verbs(Protocol):
-    """What the boxes ask for. Each returns whether the policy changed."""
+    """The verbs that the boxes ask for. Each returns whether the policy changed."""
 
     def tick_tool(self, tool: str, on: bool) -> bool:
         """A tool as a whole."""
@@ -200,18 +200,18 @@ class ToolTreeModel(QAbstractItemModel):
         return rows[tool.facts.operation_names.index(operation.operation)] if rows else None
 
     def set_readings(self, readings: Mapping[str, Reading]) -> None:
-        """How the operations of strangers' tools were found."""
+        """Set how the operations of strangers' tools were found."""
         before, self._readings = self._readings, readings
         self._tell(name for name in {*before, *readings} if before.get(name) != readings.get(name))
 
     def set_tokens(self, tokens: Mapping[str, int], *, exact: bool) -> None:
-        """What each tool costs that the model sees; empty while it is not known."""
+        """Set what each tool costs that the model sees; empty while it is not known."""
         before, self._tokens = self._tokens, tokens
         other, self._tokens_exact = exact != self._tokens_exact, exact
         self._tell(name for name in {*before, *tokens} if other or before.get(name) != tokens.get(name))
 
     def set_shares(self, shares: Shares) -> None:
-        """How many files each operation that goes by the path may touch; empty while that is not known."""
+        """Set how many files each operation that goes by the path may touch; empty while that is not known."""
         before, self._shares = self._shares, shares
         names = {tool for tool, name in {*before, *shares} if before.get((tool, name)) != shares.get((tool, name))}
         rows = sorted(self._rows[name] for name in names if name in self._rows)
@@ -237,15 +237,15 @@ class ToolTreeModel(QAbstractItemModel):
             self.dataChanged.emit(self.index(told[0], 0), self.index(told[-1], Column.FACT))
 
     def reading_of(self, tool: str) -> Reading | None:
-        """How a stranger's tool is read; None for the others."""
+        """The reading of a stranger's tool; None for the others."""
         return self._readings.get(tool)
 
     def set_grounds(self, grounds: Mapping[str, str]) -> None:
-        """What the files are that tools work on, in words."""
+        """Set what the files are that tools work on, in words."""
         self._grounds = grounds
 
     def ground_of(self, tool: str) -> str:
-        """What a tool works on; empty where that is not known."""
+        """The words for what a tool works on; empty where that is not known."""
         return self._grounds.get(tool, "")
 
     @property
@@ -260,17 +260,17 @@ class ToolTreeModel(QAbstractItemModel):
 
     @property
     def rights(self) -> tuple[ToolRight, ...]:
-        """What is shown."""
+        """The rights that are shown."""
         return self._rights
 
     @property
     def groups(self) -> tuple[tuple[ToolGroup, int], ...]:
-        """Where the tools come from, each with the row of its first tool."""
+        """The groups that the tools come from, each with the row of its first tool."""
         return self._groups
 
     @property
     def tokens(self) -> Mapping[str, int]:
-        """What each tool costs; empty while it is not known."""
+        """The cost of each tool; empty while it is not known."""
         return self._tokens
 
     def token_words(self, tokens: int) -> str:
@@ -295,7 +295,7 @@ class ToolTreeModel(QAbstractItemModel):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many operations there are below each tool."""
+        """The number of operations below each tool."""
         return self._sizes
 
     def right_of(self, index: Index) -> tuple[ToolRight, OperationRight | None] | None:
@@ -361,14 +361,14 @@ class ToolTreeModel(QAbstractItemModel):
     # cells
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a cell shows, and the roles of its row."""
+        """The text that a cell shows, and the roles of its row."""
         if not index.isValid():
             return None
         held, row = index.internalId(), index.row()
         return self.value_at(held - 1 if held else row, row if held else None, index.column(), role)
 
     def value_at(self, row: int, operation_row: int | None, column: int, role: int) -> Any:
-        """As `data`, of a tool's row or of one of its operations."""
+        """The same as `data`, of a tool's row or of one of its operations."""
         tool = self._rights[row]
         operation = None if operation_row is None else tool.operations[operation_row]
         match role:

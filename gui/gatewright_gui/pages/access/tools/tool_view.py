@@ -138,7 +138,7 @@ class ToolView(TreeView):
 
     @property
     def selected_count(self) -> int:
-        """How many rows are selected."""
+        """The number of rows that are selected."""
         return sum(piece.height() for piece in cast(list[QItemSelectionRange], self.selectionModel().selection()))
 
     def targets(self) -> "tuple[Target, ...]":

@@ -217,7 +217,7 @@ class TryPane(QWidget):
             self.answer.set_stale(self.form.values_as_far() != record.request.arguments)
 
     def _fit_form(self) -> None:
-        """As high as its fields, so that the button stands right below them."""
+        """Make the form as high as its fields, so that the button stands right below them."""
         self.form.setMaximumHeight(self.form.wanted_height)
 
     # where it leads

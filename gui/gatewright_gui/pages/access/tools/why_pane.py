@@ -113,7 +113,7 @@ class StepDelegate(Delegate):
     """An icon, the words, and the place at the right; a line leads from step to step."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        """As many lines as the words need."""
+        """A size of as many lines as the words need."""
         step, view = index.data(ROW), getattr(option, "widget", None)
         least = current_look().tokens.row_height
         if not isinstance(step, Step) or not isinstance(view, QAbstractItemView):
