@@ -120,7 +120,7 @@ class AgentDelegate(Delegate):
 
 
 def _mark(painter: QPainter, line: QRect, index: Index) -> int:
-    """How many operations are on, of how many if the name leaves room for it, and a sign where something is wrong."""
+    """The number of operations that are on, of how many if the name leaves room, and a sign where something is wrong."""
     look, taken = current_look(), 0
     count = str(index.data(COUNT) or "")
     if count:

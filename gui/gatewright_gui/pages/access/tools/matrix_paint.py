@@ -52,7 +52,7 @@ class CellPainter:
 
 
 def box_rect(place: QRect) -> QRect:
-    """Where the mark of a cell is."""
+    """The place of the mark of a cell."""
     return QRect(place.left() + (place.width() - BOX) // 2, place.top() + (place.height() - BOX) // 2, BOX, BOX)
 
 
