@@ -95,7 +95,7 @@ LATE = {
         "gatewright_gui.session.preview",
         "gatewright_gui.session.readings",
         "gatewright_gui.session.selfcheck",
-        "gatewright_gui.session.source_watch",
+        "gatewright_gui.session.watch",
         "gatewright_gui.session.tokens",
         "gatewright_gui.session.verbs.file",
         "gatewright_gui.session.verbs.presets",

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QLi
 from gatewright_gui.pages.access.files import folder_tree, rule_model
 from gatewright_gui.pages.access.tools.tool_tree import SWITCH
 from gatewright_gui.pages.trial import TrialPage
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.button import Segmented
 from tests.journeys.hand import Hand, until
 from tests.journeys.views import (
     NAME,

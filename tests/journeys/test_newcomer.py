@@ -27,7 +27,7 @@ from gatewright_gui.pages.access.files import rule_model
 from gatewright_gui.pages.access.tools import limit_list
 from gatewright_gui.pages.access.tools.tool_tree import SWITCH
 from gatewright_gui.pages.trial import TrialPage
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.session.calls import CallRecord
 from tests.journeys.commandline import gatewright
 from tests.journeys.hand import Hand, until

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QListWidget
 
 from gatewright_gui.pages.access.rules.rule_list import RuleList
 from gatewright_gui.pages.activity import ActivityPage
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.button import Segmented
 from tests.journeys.commandline import gatewright
 from tests.journeys.hand import Hand, until
 from tests.journeys.views import table_row

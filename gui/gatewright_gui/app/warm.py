@@ -29,7 +29,7 @@ LATER = (
     "gatewright_gui.pages.policy_file.settings_pane",
     "gatewright_gui.pages.servers.page",
     "gatewright_gui.pages.activity.page",
-    "gatewright_gui.window.paletterows",
+    "gatewright_gui.window.palette",
     "gatewright_gui.window.selfcheck_dialog",
     "gatewright_gui.window.help_dialog",
     "gatewright_gui.window.guard",

@@ -11,8 +11,7 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import VerdictName, current_look
 from gatewright_gui.qt.table_model import Index, RowModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
-from gatewright_gui.qt.widget.delegate import Delegate, put_icon
-from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.item_view import Delegate, TableView, put_icon
 from gatewright_gui.session.block_access import mildest
 
 VERDICT = Qt.ItemDataRole.UserRole + 1

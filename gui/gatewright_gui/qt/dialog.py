@@ -9,14 +9,12 @@ from typing import Literal
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from gatewright_gui.qt.filedialog import dress
-from gatewright_gui.qt.folderdialog import FolderDialog
+from gatewright_gui.qt.filedialog import FolderDialog, dress
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import Part, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import button_text, title_text
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.label import IconLabel, Label
 
 ChoiceKind = Literal["primary", "normal", "danger"]
 

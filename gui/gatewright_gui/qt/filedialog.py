@@ -1,15 +1,19 @@
-"""Qt's own file dialog in the clothes of the house. A dialog of the platform stays as the platform makes it."""
+"""Choices of files and folders, and what is dropped from a file manager; a dialog of the platform stays as it is."""
 
 from functools import partial
+from pathlib import Path
 
 from PySide6.QtCore import QDir, QFileInfo, QSize, QUrl
-from PySide6.QtGui import QIcon
+from PySide6.QtGui import QDropEvent, QIcon
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QDialog,
+    QDialogButtonBox,
     QFileDialog,
     QFileIconProvider,
     QLineEdit,
     QListView,
+    QPushButton,
     QToolButton,
     QTreeView,
     QWidget,
@@ -72,3 +76,44 @@ def _drop_selection(field: QLineEdit, view: QListView, _typed: str) -> None:
     """Let what is typed be chosen: Qt takes selected rows before it, and keeps folders on the way to it selected."""
     if field.hasFocus():  # otherwise the field says what is selected
         view.selectionModel().clearSelection()
+
+
+class FolderDialog(QFileDialog):
+    """Qt's folder dialog, where the name of a new folder may be typed too, below a folder that is there."""
+
+    def __init__(self, parent: QWidget | None, title: str, start: Path) -> None:
+        super().__init__(parent, title, str(start))
+        self.setFileMode(QFileDialog.FileMode.Directory)
+        self.setLabelText(QFileDialog.DialogLabel.FileName, tr("Folder (created if missing):"))
+        self.setOption(QFileDialog.Option.ShowDirsOnly, on=True)
+        dress(self)
+        field = self.findChild(QLineEdit, "fileNameEdit")
+        if field is not None:
+            field.textChanged.connect(self._tell_new)  # after Qt's own slot, which switches the button off
+
+    def accept(self) -> None:
+        """Qt would say that a new folder is not there."""
+        if self._is_new():
+            self.fileSelected.emit(self.selectedFiles()[0])
+            self.done(QDialog.DialogCode.Accepted.value)
+        else:
+            super().accept()
+
+    def _tell_new(self, _text: str) -> None:
+        box = self.findChild(QDialogButtonBox)
+        button = box.button(QDialogButtonBox.StandardButton.Open) if box is not None else None
+        if isinstance(button, QPushButton) and self._is_new():
+            button.setEnabled(True)
+
+    def _is_new(self) -> bool:
+        """True if what is typed is no folder, but could be one: the nearest thing above it that is there is one."""
+        chosen = self.selectedFiles()
+        path = Path(chosen[0]) if chosen else Path()
+        above = next((folder for folder in path.parents if folder.exists()), None)
+        return bool(chosen) and not path.exists() and above is not None and above.is_dir()
+
+
+def dropped_path(event: QDropEvent) -> Path | None:
+    """The file or folder of this machine that is dropped; None where it is none, or several."""
+    urls = event.mimeData().urls()
+    return Path(urls[0].toLocalFile()) if len(urls) == 1 and urls[0].isLocalFile() else None

@@ -24,10 +24,9 @@ from gatewright_gui.qt.plaintext import button_text, label_text, tip_text
 from gatewright_gui.qt.prose import paint_prose
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.button import WordButton
-from gatewright_gui.qt.widget.delegate import Delegate, paint_ground, put_icon, tint
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.qt.widget.item_view import Delegate, TableView, paint_ground, put_icon, tint
+from gatewright_gui.qt.widget.text_field import SearchField
 
 R = TypeVar("R")
 REST = -1

@@ -17,12 +17,12 @@ threads: the policy file to the one of `Document.in_worker`, the calls of the co
 (`session/console.py`).
 
 `session/unsaved.py` keeps the text of a policy with unsaved edits in a journal and offers what a killed process left;
-`session/typed.py` and `session/draft.py` do so for what is typed over memory and over the policy's text. Each undo
+`session/unsaved.py` and `session/draft.py` do so for what is typed over memory and over the policy's text. Each undo
 command keeps the text that its edit was made on, so that what a step took out of the file comes back with its comments.
 A reload or a merge begins a new stack.
 
 `session/effects.py` says what agents can do by effect, `session/waiting.py` knows which calls wait,
-`session/standing.py` which answers stand, `session/audit.py` reads the log, `session/catalogs.py` joins policy, pins
+`session/waiting.py` which answers stand, `session/audit.py` reads the log, `session/catalogs.py` joins policy, pins
 and servers into a row for each catalog, `session/room_picture.py` reads the places of a confinement,
 `session/memory.py` and `session/remembered.py` read and change what a workspace remembers.
 """

@@ -39,8 +39,8 @@ from gatewright_gui.session.calls import (
     visible,
 )
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.place import RulePlace, place_of
 from gatewright_gui.session.question import own, who_words
-from gatewright_gui.session.ruleplace import RulePlace, place_of
 
 MAX_WHOLE = 16_000_000
 """Bytes of a result that was cut for the model; of a larger one only what the model gets is kept."""

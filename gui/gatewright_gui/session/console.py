@@ -47,8 +47,8 @@ from gatewright_gui.session.conversation import SessionState, brief, whole
 from gatewright_gui.session.copy import DisposableCopy
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.loop_thread import LoopThread
+from gatewright_gui.session.place import RulePlace, place_of
 from gatewright_gui.session.question import WHO, Reply, question_of
-from gatewright_gui.session.ruleplace import RulePlace, place_of
 from gatewright_gui.session.steps import StepWalk, foreseen_steps
 
 _TOLD = 300

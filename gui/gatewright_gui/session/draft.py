@@ -14,7 +14,7 @@ from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.filetext import problems_of_file, problems_of_text, typed_edit
 from gatewright_gui.session.policyfailure import NOT_TRUSTED, text_of
-from gatewright_gui.session.typed import Typed
+from gatewright_gui.session.unsaved import Typed
 from gatewright_gui.session.verbs import file as verbs
 
 NAME = "policy"

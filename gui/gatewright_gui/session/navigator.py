@@ -6,7 +6,7 @@ from typing import Literal
 from PySide6.QtCore import QObject, Signal
 
 from gatewright.workspace.api import Address, CapabilityKind, JsonValue, PolicyRule
-from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, PolicyPlace, RulePlace, ToolPlace
+from gatewright_gui.session.place import AgentPlace, LevelPlace, LinePlace, PolicyPlace, RulePlace, ToolPlace
 
 DetailPart = Literal["why", "limits"]
 DEFAULT_LEVEL = -1

@@ -13,8 +13,7 @@ from shiboken6 import isValid
 from gatewright_gui.qt.look import CheckState, Palette, Role, Tokens, install_look
 from gatewright_gui.theme import typography
 from gatewright_gui.theme.icons import IconShelf
-from gatewright_gui.theme.palette import qt_palette
-from gatewright_gui.theme.style import style_sheet, write_indicators
+from gatewright_gui.theme.style import qt_palette, style_sheet, write_indicators
 from gatewright_gui.theme.tokens import DARK, LIGHT, tokens_for
 
 ThemeName = Literal["light", "dark"]

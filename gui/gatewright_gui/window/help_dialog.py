@@ -16,11 +16,10 @@ from gatewright_gui.models.keys import KEYS, KeysModel
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Gap, Part, aligned, column_of, holding, keep_room, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget.copy_button import CopyButton
+from gatewright_gui.qt.widget.button import CopyButton, Segmented
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.search_field import SearchField
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.text_field import SearchField
 
 SIZE = (720, 560)
 _KEYS_WIDE = 232

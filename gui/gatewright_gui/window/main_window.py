@@ -17,14 +17,13 @@ from PySide6.QtWidgets import QApplication, QDialog, QHBoxLayout, QMainWindow, Q
 
 from gatewright_gui.models.palette import PaletteEntry
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dropped import dropped_path
+from gatewright_gui.qt.filedialog import dropped_path
 from gatewright_gui.qt.language import counted, key_names, mark, tr
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.icon_rail import BadgeTone, IconRail
-from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
-from gatewright_gui.qt.widget.toast import Toast
+from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar, Toast
 from gatewright_gui.session.coding_agents import CodingAgents
 from gatewright_gui.session.derive import Deriver, WorkerLost
 from gatewright_gui.session.diagnostics import diagnostics
@@ -37,30 +36,25 @@ from gatewright_gui.session.opening import POLICY_NAME
 from gatewright_gui.session.question import PendingApproval
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
-from gatewright_gui.session.source_watch import SourceWatch
 from gatewright_gui.session.unsaved import UnsavedEdits
 from gatewright_gui.session.upkeep import Upkeep
 from gatewright_gui.session.verbs import file as verbs
 from gatewright_gui.session.waiting import Waiting
-from gatewright_gui.session.watch import PolicyWatch
+from gatewright_gui.session.watch import PolicyWatch, SourceWatch
 from gatewright_gui.settings import TEXT_FACTORS, Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
 from gatewright_gui.window.action import make_actions, refresh_actions, tip_of
-from gatewright_gui.window.asking_bar import AskingBar
+from gatewright_gui.window.bar import AskingBar, ObserveBar, OutsideBar, StopBar, UnsavedBar
 from gatewright_gui.window.first_steps import FirstSteps
 from gatewright_gui.window.guard import may_leave, may_save_without
 from gatewright_gui.window.impact_strip import ImpactStrip
 from gatewright_gui.window.live_frame import LiveFrame
 from gatewright_gui.window.menu import fill_menu
 from gatewright_gui.window.notifier import Notifier
-from gatewright_gui.window.observe_bar import ObserveBar
-from gatewright_gui.window.outsidebar import OutsideBar
 from gatewright_gui.window.pages import FIRST, PAGES
 from gatewright_gui.window.shelf import PageShelf
 from gatewright_gui.window.status_bar import StatusBar
-from gatewright_gui.window.stop_bar import StopBar
 from gatewright_gui.window.top_bar import TopBar
-from gatewright_gui.window.unsaved_bar import UnsavedBar
 from gatewright_gui.window.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
@@ -347,13 +341,13 @@ class MainWindow(QMainWindow):
         self.palette_box.open_palette()
 
     def _palette_rows(self) -> Sequence[PaletteEntry]:
-        from gatewright_gui.window.paletterows import palette_rows
+        from gatewright_gui.window.palette import palette_rows
 
         shown = self.shelf.place(self.shelf.current_key) if self.shelf.is_usable(self.shelf.current_key) else None
         return palette_rows(self.document, self.actions_by_key.values(), shown)
 
     def _go_or_do(self, target: object) -> None:
-        from gatewright_gui.session.places import Place, go_to
+        from gatewright_gui.session.place import Place, go_to
 
         if isinstance(target, QAction):
             target.trigger()

@@ -1,13 +1,14 @@
-"""The command palette: type some letters, Enter does or shows what is meant."""
+"""The command palette: its box, and its rows of what the window and the page can do now, and of every place."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPainter
+from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QPainter
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
     QListView,
+    QMenu,
     QStackedWidget,
     QStyle,
     QStyleOptionViewItem,
@@ -20,9 +21,50 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.table_model import ROW
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.qt.widget.text_field import SearchField
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.place import Kind, Place, places_of
+
+ICONS: dict[Kind, str] = {
+    "agent": "bot",
+    "tool": "wrench",
+    "operation": "circle-dot",
+    "source": "folder-tree",
+    "problem": "triangle-alert",
+}
+_NOT_THERE = frozenset({"action.palette"})
+
+
+def palette_rows(document: Document, actions: Iterable[QAction], page: QWidget | None) -> tuple[PaletteEntry, ...]:
+    """Commands of the page, then the ways to the other pages, then commands of the window, then the places."""
+    found = page.findChildren(QAction) if page is not None else []
+    # not a row of a menu that happens to be open, nor the button inside a field, which has no name
+    of_page = [action for action in found if action.objectName() and not isinstance(action.parent(), QMenu)]
+    others = sorted(actions, key=lambda action: not _goes(action))
+    commands = dict.fromkeys(action for action in (*of_page, *others) if action.isEnabled() and action.text())
+    rows = [_command(action) for action in commands if action.objectName() not in _NOT_THERE]
+    return (*rows, *map(_place, places_of(document)))
+
+
+def _goes(action: QAction) -> bool:
+    return action.objectName().startswith("action.page.")
+
+
+def _command(action: QAction) -> PaletteEntry:
+    going = _goes(action)
+    text = tr("Go to {page}", page=action.text()) if going else action.text()
+    keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+    return PaletteEntry(
+        "command", text.replace("&", ""), action.statusTip(), "arrow-right" if going else "command", keys, action
+    )
+
+
+def _place(place: Place) -> PaletteEntry:
+    text = f"{place.name}.{place.operation}" if place.operation else place.name
+    return PaletteEntry(place.kind, text.replace("`", ""), place.detail, ICONS[place.kind], "", place)
+
 
 Index = QModelIndex | QPersistentModelIndex
 WIDTH, HEIGHT = 620, 420

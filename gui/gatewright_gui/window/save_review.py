@@ -25,11 +25,9 @@ from gatewright_gui.qt.look import Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import LEFT, LONGEST_LINE, label_text, line_text
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
-from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.progress_strip import ProgressStrip
-from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.item_view import Delegate, TableView, paint_ground
+from gatewright_gui.qt.widget.label import Label, SectionHeader
+from gatewright_gui.qt.widget.message_bar import ProgressStrip
 from gatewright_gui.session.comparison import call_impact, impact, model_impact, without_text
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document, Step

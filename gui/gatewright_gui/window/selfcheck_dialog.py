@@ -27,10 +27,8 @@ from gatewright_gui.qt.layout import column_of, keep_room, named, row_of, stack_
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.label import IconLabel, Label, SectionHeader
 from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, CheckNote, CheckProgress
 from gatewright_gui.window.status_bar import TICK_MS, ago, progress_words
 

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role, current_look
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.label import IconLabel, Label
 from gatewright_gui.qt.widget.tight_row import TightRow
 from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
 

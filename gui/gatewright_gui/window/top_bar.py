@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.label import ElidedLabel
 from gatewright_gui.qt.widget.tight_row import TightRow
 
 _WIDEST = 240

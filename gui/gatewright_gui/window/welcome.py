@@ -18,10 +18,8 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.label import ElidedLabel, IconLabel, Label
 
 if TYPE_CHECKING:
     from gatewright_gui.session.coding_agents import FoundProgram, FoundPrograms

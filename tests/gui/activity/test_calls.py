@@ -30,7 +30,7 @@ from gatewright.workspace import Workspace
 from gatewright_gui.pages.activity import ActivityPage
 from gatewright_gui.pages.activity.rows import CALL, CLIENT, REASON, TOOK, VERDICT
 from gatewright_gui.pages.trial import TrialPage
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.session.audit import LoggedCall
 from gatewright_gui.session.audit_call import outcomes
 from gatewright_gui.window.main_window import MainWindow

@@ -18,8 +18,8 @@ from gatewright_gui.pages.access.tools.tool_view import LEAST_FACT
 from gatewright_gui.pages.access.tools.why import DETAILS, Step
 from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.session.verbs import capabilities, rights, sources
+from gatewright_gui.qt.widget.label import ElidedLabel
+from gatewright_gui.session.verbs import agents, rights, sources
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.files.support import source_of
 from tests.gui.session.opened import agents_page, agents_pane, cell, click, settled, ticked, until
@@ -524,7 +524,7 @@ async def test_grant_that_reaches_nothing_is_said_where_the_tool_is_allowed(wind
     tools = agents_page(window).tools
     click(window, "file_search", None)
     assert fact(window, "file_search", None) == "no effect: needs read access"
-    capabilities.grant(window.document, "archivist", CapabilityKind.FS_READ, "notes")
+    agents.grant(window.document, "archivist", CapabilityKind.FS_READ, "notes")
     tools.view.show_row("file_search", None)
     await settled(window)
 
@@ -535,7 +535,7 @@ async def test_grant_that_reaches_nothing_is_said_where_the_tool_is_allowed(wind
     assert any("reaches nothing of `desk` and `tmp`" in text for text in texts)
     assert "capability: FsRead reaches no further than `notes`" in texts
     assert "works on desk" in cell(window, "file_search", None).data(Qt.ItemDataRole.ToolTipRole)
-    assert capabilities.scope_example(window.document, CapabilityKind.FS_READ) == "desk, tmp"
+    assert agents.scope_example(window.document, CapabilityKind.FS_READ) == "desk, tmp"
 
 
 async def test_description_is_changed_when_the_field_is_left(window: MainWindow) -> None:

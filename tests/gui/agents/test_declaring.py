@@ -24,8 +24,8 @@ from gatewright_gui.pages.servers.detail import DetailPane
 from gatewright_gui.pages.servers.page import ServersPage
 from gatewright_gui.pages.trial.call_bar import ELSEWHERE, RUN
 from gatewright_gui.pages.trial.page import TrialPage
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.session.verbs import paths as verbs
+from gatewright_gui.qt.widget.label import ElidedLabel
+from gatewright_gui.session.verbs import operations as verbs
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, cell, demo, opened_window, settled, until
 

@@ -21,10 +21,10 @@ from gatewright_gui.pages.access.tools.limits_pane import LimitsPane
 from gatewright_gui.pages.access.tools.rights_dialog import RightsDialog
 from gatewright_gui.pages.access.tools.row_state import RowState
 from gatewright_gui.pages.access.tools.tool_tree import STATE
-from gatewright_gui.session.ruleplace import place_of
+from gatewright_gui.session.place import place_of
 from gatewright_gui.session.verbs import agents as agent_verbs
-from gatewright_gui.session.verbs import limits as limit_verbs
-from gatewright_gui.session.verbs.limits import ConstraintWish
+from gatewright_gui.session.verbs import rights as limit_verbs
+from gatewright_gui.session.verbs.rights import ConstraintWish
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import (
     Said,

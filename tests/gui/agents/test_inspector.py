@@ -22,7 +22,7 @@ from gatewright_gui.pages.access.tools.constraint_dialog import ConstraintDialog
 from gatewright_gui.pages.access.tools.inspector import Inspector
 from gatewright_gui.pages.access.tools.limit_list import Column
 from gatewright_gui.pages.access.tools.why import DETAILS, Places, ShownRow, places_of
-from gatewright_gui.qt.widget.number_field import NumberField
+from gatewright_gui.qt.widget.text_field import NumberField
 from gatewright_gui.session.path_share import path_shares
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, demo, opened_window, settled, until

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushB
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright_gui.pages.trial import TrialPage, stages
 from gatewright_gui.qt.prose import ProseLabel
-from gatewright_gui.qt.widget.large_text import LargeTextEdit
+from gatewright_gui.qt.widget.text_field import LargeTextEdit
 from gatewright_gui.session.calls import StageRow, change_words
 from gatewright_gui.session.verbs import rights, sources
 from tests.gui.console.standing import call, choose, settled

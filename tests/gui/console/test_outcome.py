@@ -18,7 +18,7 @@ from gatewright_gui.pages.trial.result import views_of
 from gatewright_gui.pages.trial.verdict import ExactDialog
 from gatewright_gui.session.calls import CallRecord, RuleLink, StageRow
 from gatewright_gui.session.navigator import DEFAULT_LEVEL
-from gatewright_gui.session.ruleplace import LevelPlace, LinePlace, PolicyPlace, ToolPlace, place_of
+from gatewright_gui.session.place import LevelPlace, LinePlace, PolicyPlace, ToolPlace, place_of
 from gatewright_gui.session.verbs import rights, sources
 from tests.gui.console.standing import settled
 from tests.gui.files.support import SOURCE, Opened, source_of, until

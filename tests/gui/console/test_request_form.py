@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton, Q
 
 from gatewright_gui.pages.trial.request import RequestPanel
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget.large_text import LargeTextEdit
+from gatewright_gui.qt.widget.text_field import LargeTextEdit
 from gatewright_gui.session.calls import ShownTool
 from tests.gui.dress import dressed
 from tests.gui.files.support import until

@@ -7,8 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractItemView
 from pytestqt.qtbot import QtBot
 
-from gatewright_gui.qt.widget.item_view import OrderedTable, TableView, TreeView
-from gatewright_gui.qt.widget.row_list import RowList
+from gatewright_gui.qt.widget.item_view import OrderedTable, RowList, TableView, TreeView
 from tests.gui.session.opened import turn_until
 
 VIEWS = {

@@ -5,7 +5,7 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 from pytestqt.qtbot import QtBot
 
-from gatewright_gui.qt.widget.row_list import RowList
+from gatewright_gui.qt.widget.item_view import RowList
 from tests.gui.session.opened import turn_until
 
 

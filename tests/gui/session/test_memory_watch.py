@@ -7,7 +7,7 @@ from pathlib import Path
 from gatewright.memory.block_store import FILE_NAME
 from gatewright.workspace import Workspace
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.session.memory_watch import MemoryWatch
+from gatewright_gui.session.watch import MemoryWatch
 from tests.gui.session.opened import demo, opened_document, until
 
 

@@ -9,7 +9,7 @@ from gatewright.sources.watch import Noticed
 from gatewright_gui.pages.access.files import FilesPage
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.file_state import FileStanding, OutsideChanges
-from gatewright_gui.session.source_watch import SourceWatch
+from gatewright_gui.session.watch import SourceWatch
 from tests.gui.session.opened import Said, demo, opened_document, opened_window, settled, until
 
 WATCHED = 'base_path = "workspace"\nwatch = true\n'

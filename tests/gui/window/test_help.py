@@ -10,7 +10,7 @@ from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QAbstractButton, QLineEdit
 
 from gatewright_gui.models.keys import DOES, KEYS, PARTS, KeysModel
-from gatewright_gui.qt.widget.copy_button import CopyButton
+from gatewright_gui.qt.widget.button import CopyButton
 from gatewright_gui.window.help_dialog import CATALOG_LINES, HelpDialog
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import settled

@@ -22,8 +22,7 @@ from gatewright_gui.app.driver import lay_out
 from gatewright_gui.pages.access.memory import MemoryPage
 from gatewright_gui.pages.page import Page, PageRow
 from gatewright_gui.pages.servers import ServersPage
-from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
-from gatewright_gui.qt.widget.progress_strip import ProgressStrip
+from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar, ProgressStrip
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import all_rows
 from tests.gui.dress import dressed

@@ -37,7 +37,7 @@ from gatewright_gui.pages.access.files.rule_table import edit_at_once
 from gatewright_gui.pages.access.rules import RulesPage
 from gatewright_gui.pages.access.tools.page import ToolsPage
 from gatewright_gui.pages.policy_file import TextPage
-from gatewright_gui.session.verbs import limits, policy, rights, sources
+from gatewright_gui.session.verbs import policy, rights, sources
 from gatewright_gui.session.verbs.rights import ManyRights, Target
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.new_dialog import NewDialog
@@ -483,7 +483,7 @@ async def test_edit_of_a_row_that_is_gone_is_refused_and_changes_nothing(
         (lambda: policy.change_rule(document, rule, replace(rule, message="x")), "policy rule `qfirst rule`"),
         (lambda: policy.remove_rules(document, [rule]), "policy rule `qfirst rule`"),
         (lambda: policy.move_rules(document, [rule], None), "policy rule `qfirst rule`"),
-        (lambda: limits.change_rule(document, limit, MaxCalls(9)), "tool rule 1 of `helper`"),
+        (lambda: rights.change_rule(document, limit, MaxCalls(9)), "tool rule 1 of `helper`"),
     )
     for edit, what in edits:
         assert not edit()

@@ -14,8 +14,8 @@ from gatewright_gui.pages.access.agents import AGENT_ID
 from gatewright_gui.pages.access.tools.tool_delegate import name_left
 from gatewright_gui.pages.access.tools.tool_tree import TOOL
 from gatewright_gui.pages.page import TabbedPage
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.calls import shown_tools
 from gatewright_gui.window.main_window import MainWindow
 

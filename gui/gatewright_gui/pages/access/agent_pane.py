@@ -38,12 +38,10 @@ from gatewright_gui.qt.menu import add_action, add_heading, popup_menu
 from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget.button import IconButton
-from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.row_list import RowList
-from gatewright_gui.qt.widget.search_field import SearchField
-from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.qt.widget.value_field import ValueField
+from gatewright_gui.qt.widget.item_view import Delegate, RowList, paint_ground
+from gatewright_gui.qt.widget.label import SectionHeader
+from gatewright_gui.qt.widget.text_field import SearchField, ValueField
 from gatewright_gui.session.selection import Selection
 
 ROW_HEIGHT = 44
@@ -120,7 +118,7 @@ class AgentDelegate(Delegate):
 
 
 def _mark(painter: QPainter, line: QRect, index: Index) -> int:
-    """The number of operations that are on, of how many if the name leaves room, and a sign where something is wrong."""
+    """The number of operations that are on, of how many if the name leaves room, and a sign if something is wrong."""
     look, taken = current_look(), 0
     count = str(index.data(COUNT) or "")
     if count:

@@ -13,12 +13,9 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import Gap, column_of, holding, keep_room, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, label_text
-from gatewright_gui.qt.widget.button import text_button
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.search_field import SearchField
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.button import Segmented, text_button
+from gatewright_gui.qt.widget.label import ElidedLabel, IconLabel, Label
+from gatewright_gui.qt.widget.text_field import SearchField
 from gatewright_gui.session.audit import AuditChoices, AuditFilter
 from gatewright_gui.session.calls import change_words
 from gatewright_gui.session.question import PendingApproval, Reply, span

@@ -16,14 +16,12 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.prose import ProseLabel
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.chip import Chip
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.flow_layout import FlowLayout
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.label import ElidedLabel, Label, SectionHeader
 from gatewright_gui.session.audit_call import (
     Again,
     CallDetail,

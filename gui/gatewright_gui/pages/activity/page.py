@@ -26,8 +26,8 @@ from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.listing import Listing, Verb
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.label import SectionHeader
 from gatewright_gui.qt.widget.message_bar import FootBars
-from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.audit import (
     NOTHING_FOUND,
@@ -44,7 +44,7 @@ from gatewright_gui.session.audit_call import (
 )
 from gatewright_gui.session.call_record import find_lines, find_place
 from gatewright_gui.session.question import PendingApproval, Stale, Standing, place_words
-from gatewright_gui.session.standing import StandingAnswers
+from gatewright_gui.session.waiting import StandingAnswers
 
 LOOK_MS = 500
 """How often it is looked what others wrote, while the page is there to be seen."""

@@ -17,8 +17,7 @@ from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.listing import Verb
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.widget.chip import Chip
-from gatewright_gui.qt.widget.message_bar import MessageBar
-from gatewright_gui.qt.widget.progress_strip import ProgressStrip
+from gatewright_gui.qt.widget.message_bar import MessageBar, ProgressStrip
 from gatewright_gui.session.audit import AuditFilter, AuditReport, AuditTrail, LoggedCall, prove, write_out
 from gatewright_gui.session.audit_call import (
     CallDetail,
@@ -28,7 +27,7 @@ from gatewright_gui.session.audit_call import (
     rule_today,
     text_change,
 )
-from gatewright_gui.session.ruleplace import place_of
+from gatewright_gui.session.place import place_of
 
 
 class CallVerbs(QObject):

@@ -10,9 +10,8 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import Role, tie_icon
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.flow_layout import FlowLayout
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.label import ElidedLabel, Label
 from gatewright_gui.session.calls import visible
 from gatewright_gui.session.coding_agents import HostLevel, HostStatus
 from gatewright_gui.session.question import PendingApproval, Reply

@@ -20,9 +20,8 @@ from gatewright_gui.qt.layout import Part, column_of, holding, named, row_of, st
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.row_list import RowList
-from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.item_view import RowList
+from gatewright_gui.qt.widget.label import Label, SectionHeader
 from gatewright_gui.session.document import ChangeSet
 from gatewright_gui.session.effects import (
     AgentReach,

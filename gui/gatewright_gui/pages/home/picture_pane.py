@@ -8,11 +8,10 @@ from gatewright_gui.pages.home.picture_layout import Flow, Part, Picture, by_ris
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.table_model import RowModel
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.label import ElidedLabel, SectionHeader
 from gatewright_gui.session.effects import Reaches, Used
 from gatewright_gui.settings import Preferences
 

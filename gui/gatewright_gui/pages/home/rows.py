@@ -8,9 +8,8 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
-from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
-from gatewright_gui.qt.widget.row_list import RowList
-from gatewright_gui.qt.widget.share_bar import paint_bar
+from gatewright_gui.qt.widget.chip import paint_bar
+from gatewright_gui.qt.widget.item_view import Delegate, RowList, paint_ground
 from gatewright_gui.session.effects import MOST_PLACES, Effect, Risk, Unused
 
 _PAD, _LINE, _BAR = 10, 17, 8

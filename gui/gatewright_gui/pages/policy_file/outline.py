@@ -16,8 +16,7 @@ from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import label_text, tip_text
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
-from gatewright_gui.qt.widget.delegate import Delegate, put_icon
-from gatewright_gui.qt.widget.row_list import RowList
+from gatewright_gui.qt.widget.item_view import Delegate, RowList, put_icon
 from gatewright_gui.session.filetext import OutlineRow
 
 

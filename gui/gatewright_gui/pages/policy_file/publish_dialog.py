@@ -35,11 +35,10 @@ from gatewright_gui.qt.listing import REST, Column, Listing, ListingModel
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.prose import ProseLabel, plain
+from gatewright_gui.qt.widget.button import CopyButton
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.label import IconLabel, Label
 from gatewright_gui.session.clients import ClientFile, edit_of_client, known_client_files
 from gatewright_gui.session.coding_agents import HostScope, HostStatus, edit_to_install, hosts_beside, new_agent_of
 from gatewright_gui.session.document import Document

@@ -15,10 +15,8 @@ from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.quiet_field import QuietField
-from gatewright_gui.qt.widget.search_field import SearchField
-from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.label import Label, SectionHeader
+from gatewright_gui.qt.widget.text_field import QuietField, SearchField
 from gatewright_gui.session.read_only import READ_ONLY
 from gatewright_gui.session.settings_table import COMMANDS, SECTIONS, Section, Setting
 from gatewright_gui.session.verbs import policy as verbs

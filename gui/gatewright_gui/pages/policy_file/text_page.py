@@ -13,12 +13,11 @@ from gatewright_gui.qt.layout import column_of, named, stack_of, stretch
 from gatewright_gui.qt.listing import Listing
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.prose import plain
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.code_editor import CodeEditor, LineFault
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.label import Label, SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.draft import written_over
 from gatewright_gui.session.filetext import FileText, file_text

@@ -15,10 +15,9 @@ from gatewright_gui.qt.layout import named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.message_bar import FootBars
-from gatewright_gui.qt.widget.progress_strip import ProgressStrip
+from gatewright_gui.qt.widget.message_bar import FootBars, ProgressStrip
 from gatewright_gui.session.clients import ClientFile, ClientServer, known_client_files, servers_in
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.toolfiles import ToolFileReader, add_tools, defines_tools

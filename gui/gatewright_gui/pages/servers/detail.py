@@ -15,14 +15,13 @@ from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.chip import Chip
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.flow_layout import FlowLayout
-from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.item_view import Delegate, TableView, put_icon, tint
+from gatewright_gui.qt.widget.label import SectionHeader
 from gatewright_gui.qt.widget.splitter import SizeStore, split_of
 from gatewright_gui.session.catalogs import CatalogRow
 from gatewright_gui.session.document import Document

@@ -33,7 +33,7 @@ from gatewright_gui.pages.servers.rows import COLUMNS, ServerDelegate, ServerMod
 from gatewright_gui.pages.servers.server_dialogs import ObserveDialog, ProposedServer, TrustDialog
 from gatewright_gui.pages.servers.tools import AcceptDialog
 from gatewright_gui.qt.dialog import Choice, ask, choose_open_file, shown
-from gatewright_gui.qt.dropped import dropped_path
+from gatewright_gui.qt.filedialog import dropped_path
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.listing import Listing, Verb
@@ -41,7 +41,7 @@ from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.label import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.asked_today import AskedToday, asked_today, mending_of
 from gatewright_gui.session.catalogs import CatalogRow, Catalogs

@@ -28,12 +28,9 @@ from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, role_colour
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget.delegate import Delegate
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.item_view import TreeView
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.message_bar import FootBars
-from gatewright_gui.qt.widget.progress_strip import ProgressStrip
+from gatewright_gui.qt.widget.item_view import Delegate, TreeView
+from gatewright_gui.qt.widget.label import IconLabel, Label
+from gatewright_gui.qt.widget.message_bar import FootBars, ProgressStrip
 from gatewright_gui.session.confinement import Room, RoomPlace
 from gatewright_gui.session.courtesy import beside, painting
 from gatewright_gui.session.room_picture import PlaceCount, ViewCount, count_files, list_folder

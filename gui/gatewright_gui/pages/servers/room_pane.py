@@ -14,9 +14,8 @@ from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.label import IconLabel, Label
 from gatewright_gui.qt.widget.splitter import SizeStore, split_of
 from gatewright_gui.session.confinement import (
     Fact,

@@ -21,10 +21,9 @@ from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.label import IconLabel, Label
 from gatewright_gui.session.confinement import USE_WORDS, tried_room, written_place
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.servers import FORM, moment_words

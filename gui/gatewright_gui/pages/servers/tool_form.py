@@ -19,9 +19,9 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.toolfiles import ToolFile, id_for
 

@@ -21,10 +21,8 @@ from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.table_model import Index, RowModel
 from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.label import ElidedLabel, Label, SectionHeader
 from gatewright_gui.qt.widget.splitter import SizeStore, split_of
 from gatewright_gui.session.calls import visible
 from gatewright_gui.session.catalogs import CatalogRow, SafetyTier, Waiting

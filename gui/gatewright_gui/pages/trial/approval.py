@@ -23,7 +23,7 @@ from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, IconLabel, Seg
 from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.flow_layout import FlowLayout
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.number_field import NumberField
+from gatewright_gui.qt.widget.text_field import NumberField
 from gatewright_gui.session.calls import change_words, cut, visible
 from gatewright_gui.session.question import MAX_MINUTES, Lasting, PendingApproval, Reply, place_words, span
 

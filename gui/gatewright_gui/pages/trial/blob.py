@@ -16,7 +16,7 @@ from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget import TableView
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.item_view import Delegate
 
 OFFSET, BYTES, TEXT = range(3)
 WIDTH = 16

@@ -20,7 +20,7 @@ from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget import Chip, CodeView, EmptyState, Segmented, TableView
 from gatewright_gui.qt.widget.button import text_button
-from gatewright_gui.qt.widget.delegate import Delegate, embolden, put_icon, tint
+from gatewright_gui.qt.widget.item_view import Delegate, embolden, put_icon, tint
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import CallRecord, change_words, cut, visible
 

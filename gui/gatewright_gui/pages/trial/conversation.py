@@ -13,7 +13,7 @@ from gatewright_gui.pages.trial.table import table_of
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
-from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
+from gatewright_gui.qt.widget.item_view import Delegate, put_icon, tint
 from gatewright_gui.session.conversation import Fact, SessionState, Window
 from gatewright_gui.session.question import Standing, span
 

@@ -18,8 +18,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import LONGEST_LINE, button_text, label_text
-from gatewright_gui.qt.widget.large_text import LargeTextEdit
-from gatewright_gui.qt.widget.value_field import completer_of
+from gatewright_gui.qt.widget.text_field import LargeTextEdit, completer_of
 
 _LEAST_LETTERS = 8
 

@@ -12,7 +12,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
-from gatewright_gui.qt.widget.delegate import Delegate, embolden, put_icon, tint
+from gatewright_gui.qt.widget.item_view import Delegate, embolden, put_icon, tint
 from gatewright_gui.session.calls import CallRecord
 
 WHEN, WHAT, CALL, AGENT, VERDICT = range(5)

@@ -32,8 +32,8 @@ from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.button import text_button
-from gatewright_gui.qt.widget.delegate import Delegate
-from gatewright_gui.qt.widget.large_text import LargeTextEdit, TabTakes
+from gatewright_gui.qt.widget.item_view import Delegate
+from gatewright_gui.qt.widget.text_field import LargeTextEdit, TabTakes
 from gatewright_gui.session.calls import ShownTool
 
 INDENT = "  "

@@ -29,7 +29,7 @@ from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import CodeView, SearchField, TreeView
 from gatewright_gui.qt.widget.button import icon_button
-from gatewright_gui.qt.widget.delegate import Delegate, tint
+from gatewright_gui.qt.widget.item_view import Delegate, tint
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import cut
 

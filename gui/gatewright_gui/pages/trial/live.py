@@ -10,8 +10,7 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.button import text_button
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.label import IconLabel, Label
 from gatewright_gui.session.console import Console
 
 TITLE = mark("LIVE MODE")

@@ -39,8 +39,8 @@ from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import EmptyState, MessageBar, SectionHeader, Segmented
 from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.large_text import MAX_LAID_OUT
 from gatewright_gui.qt.widget.message_bar import FootBars
+from gatewright_gui.qt.widget.text_field import MAX_LAID_OUT
 from gatewright_gui.session.calls import CallRequest, ShownTool, restored
 from gatewright_gui.session.readings import COMPOSITION
 

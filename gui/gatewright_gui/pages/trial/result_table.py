@@ -15,7 +15,7 @@ from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.table_model import Index, RowModel
 from gatewright_gui.qt.widget import CodeView, EmptyState
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import cut
 

@@ -33,7 +33,7 @@ from gatewright_gui.qt.prose import ProseLabel, paint_prose, plain
 from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget import SectionHeader, TableView
 from gatewright_gui.qt.widget.button import icon_button
-from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
+from gatewright_gui.qt.widget.item_view import Delegate, put_icon, tint
 from gatewright_gui.session.calls import RuleLink, StageRow
 from gatewright_gui.session.console import DECIDING_NAMES, STAGE_NAMES
 

@@ -14,7 +14,7 @@ from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget import SectionHeader, TableView
 from gatewright_gui.qt.widget.button import text_button
-from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
+from gatewright_gui.qt.widget.item_view import Delegate, put_icon, tint
 from gatewright_gui.session.calls import CallRecord, StepRow
 
 STEP, CALL, VERDICT, REASON = range(4)

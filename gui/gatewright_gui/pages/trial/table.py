@@ -10,7 +10,7 @@ from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role, VerdictName, current_look
 from gatewright_gui.qt.widget import TableView
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.item_view import Delegate
 
 _VERDICTS = {"allow": mark("allowed"), "ask": mark("asks"), "deny": mark("denied")}
 OUTCOMES = (

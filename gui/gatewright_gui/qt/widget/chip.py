@@ -1,7 +1,9 @@
-"""Small labels with a soft ground: a chip of any role, and the badge of a verdict."""
+"""Small coloured parts: a chip of any role, the badge of a verdict, a bar of shares."""
+
+from collections.abc import Iterable
 
 from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtGui import QBrush, QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gatewright_gui.qt.language import mark, tr
@@ -102,3 +104,19 @@ class VerdictBadge(Chip):
         """Show a verdict, in other words than its own where `text` is given."""
         self._verdict = verdict
         self.set_chip(text or tr(VERDICT_WORDS[verdict]), VERDICT_ICONS[verdict], verdict)
+
+
+LEAST = 2
+"""So many pixels of what is there at all are seen."""
+
+
+def paint_bar(painter: QPainter, room: QRect, every: int, parts: Iterable[tuple[int, str, Qt.BrushStyle]]) -> None:
+    """Draw the parts of `every` (count, colour, pattern) from the left; what is left of the room stays ground."""
+    painter.fillRect(room, QColor(current_look().palette.neutral.soft))
+    left, done = room.left(), 0
+    for count, colour, pattern in parts:
+        done += count
+        end = room.left() + room.width() * done // every if every else left
+        end = max(end, min(left + LEAST, room.right() + 1)) if count else end
+        painter.fillRect(left, room.top(), end - left, room.height(), QBrush(QColor(colour), pattern))
+        left = end

@@ -16,9 +16,8 @@ from gatewright_gui.qt.linediff import ChangedLetters, changed_letters, line_num
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.syntax import Language
 from gatewright_gui.qt.textfind import Hit
-from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.button import CopyButton, IconButton
 from gatewright_gui.qt.widget.code_edit import CodeEdit
-from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.find_bar import FindBar
 
 MAX_HIGHLIGHTED = 1_000_000

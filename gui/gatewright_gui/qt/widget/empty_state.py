@@ -6,8 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.label import IconLabel, Label
 
 _LINE_WIDTH = 360
 _NARROWEST = 180

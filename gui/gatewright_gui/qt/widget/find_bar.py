@@ -10,7 +10,7 @@ from gatewright_gui.qt.textfind import MAX_HITS, Hit, found
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.code_edit import CodeEdit
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.qt.widget.text_field import SearchField
 
 _WIDEST = 360
 """The field of a bar that stays, in pixels."""

@@ -1,20 +1,72 @@
-"""Trees and tables with the row height, selection and header of the house.
+"""Views of items in the manner of the house, and what paints their cells: the words of strangers as plain text."""
 
-They paint inside one call of Python: a view of Qt's own takes Python's lock anew for every cell that a delegate paints,
-and each time waits for a thread that works. The menu key opens the menu of the current row: Qt says where that is from
-the corner of the view, headings and all, while whoever opens a menu looks the row up from the corner of the rows.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QItemSelectionModel, QRect, Qt, Signal
-from PySide6.QtGui import QDragLeaveEvent, QDragMoveEvent, QDropEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QHeaderView, QTableView, QTreeView, QWidget
+from PySide6.QtCore import QAbstractItemModel, QEvent, QItemSelectionModel, QLocale, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QDragLeaveEvent, QDragMoveEvent, QDropEvent, QFont, QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QHeaderView,
+    QListView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QToolTip,
+    QTreeView,
+    QWidget,
+)
 
-from gatewright_gui.qt.look import current_look, role_colour
+from gatewright_gui.qt.look import Role, current_look, role_colour
+from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text, tip_text
 from gatewright_gui.qt.table_model import Index
-from gatewright_gui.qt.widget.delegate import Delegate
+
+
+class Delegate(QStyledItemDelegate):
+    """A delegate that passes what it paints by itself through `plaintext`."""
+
+    def displayText(self, value: object, locale: QLocale | QLocale.Language) -> str:  # noqa: N802
+        """The text of a cell."""
+        return label_text(value, LONGEST_LINE) if isinstance(value, str) else super().displayText(value, locale)
+
+    def helpEvent(  # noqa: N802
+        self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: Index
+    ) -> bool:
+        """The tooltip of a cell."""
+        text = index.data(Qt.ItemDataRole.ToolTipRole) if event.type() == QEvent.Type.ToolTip else None
+        if not isinstance(text, str):
+            return super().helpEvent(event, view, option, index)
+        QToolTip.showText(event.globalPos(), tip_text(text), view.viewport(), view.visualRect(index))
+        return True
+
+
+def paint_ground(painter: QPainter, option: QStyleOptionViewItem) -> None:
+    """The ground of a cell: hover, selection, focus, as the style sheet says."""
+    widget: QWidget | None = getattr(option, "widget", None)
+    if widget is not None:
+        widget.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelItemViewItem, option, painter, widget)
+
+
+def tint(item: Any, role: Role) -> None:
+    """Words in a colour, whether the row is chosen or not. `item`: of the style, its members are untyped."""
+    for part in (item.palette.ColorRole.Text, item.palette.ColorRole.HighlightedText):
+        item.palette.setColor(part, role_colour(role))
+
+
+def put_icon(item: Any, name: str, role: Role, size: int = 0) -> None:
+    """An icon before the words, a small one unless its `size` in pixels is given."""
+    size = size or current_look().tokens.small_icon_size
+    item.icon = current_look().icon(name, role)
+    item.decorationSize = QSize(size, size)
+    item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
+
+
+def embolden(item: Any) -> None:
+    """Words that stand out."""
+    item.font = QFont(item.font)
+    item.font.setWeight(QFont.Weight.DemiBold)
 
 
 def _settle(view: QAbstractItemView, name: str) -> None:
@@ -195,3 +247,20 @@ class OrderedTable(TableView):
         if not index.isValid():
             return last
         return min(index.row() + (point.y() > self.visualRect(index).center().y()), last)
+
+
+class RowList(QListView):
+    """Qt's own list lays out every row anew when one changes, as another text might need another height."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setUniformItemSizes(True)
+
+    def setCurrentIndex(self, index: Index) -> None:  # noqa: N802
+        """Choose this row and no other, whatever keys are down."""
+        if not choose_alone(self, index):
+            super().setCurrentIndex(index)
+
+    def dataChanged(self, first: Index, last: Index, roles: Sequence[int] = ()) -> None:  # noqa: N802
+        """Paint what changed."""
+        QAbstractItemView.dataChanged(self, first, last, list(roles))

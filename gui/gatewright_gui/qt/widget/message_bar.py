@@ -1,17 +1,18 @@
-"""A bar that says something and goes away again, and its place at the foot of the window; it never blocks."""
+"""Messages to the user: a bar that stays, a note that goes away by itself, a line while something is under way."""
 
 from collections.abc import Sequence
 from typing import Literal
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QStyle, QVBoxLayout, QWidget
+from shiboken6 import isValid
 
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import Role, current_look, role_pair
 from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget.button import IconButton
-from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.label import ElidedLabel, IconLabel
 
 Tone = Literal["info", "warning", "error"]
 _NO_LIMIT = 16_777_215
@@ -156,3 +157,171 @@ class FootBars(QWidget):
         self.raise_()
         for view in self.views:
             view.setMaximumHeight(self._host.height() - high if high else _NO_LIMIT)
+
+
+STAY_MS = 5000
+
+
+class Toast(QWidget):
+    """One per window, over its lower edge and the `bars` there; a new note takes the place of the old one."""
+
+    action_requested = Signal()
+
+    def __init__(self, window: QWidget, bars: QWidget | None = None) -> None:
+        super().__init__(window)
+        self._bars = bars
+        tokens = current_look().tokens
+        self._icon = IconLabel("info", "accent")
+        self._text = ElidedLabel()
+        self.action_button = QPushButton()
+        self.action_button.setProperty("kind", "link")
+        self.action_button.clicked.connect(self.action_requested)
+        self.action_button.clicked.connect(self.hide)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_3, 0, tokens.space_3, 0)
+        row.setSpacing(tokens.space_2)
+        for part in (self._icon, self._text, self.action_button):
+            row.addWidget(part)
+        self._timer = QTimer(self, singleShot=True, interval=STAY_MS)
+        self._timer.timeout.connect(self.hide)
+        window.installEventFilter(self)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """The text that it says."""
+        return self._text.text
+
+    def show_note(self, text: str, *, icon: str = "info", role: Role = "accent", action: str | None = None) -> None:
+        """Say something for a few seconds; the mouse over it keeps it."""
+        self._icon.set_icon(icon, role)
+        self._text.set_text(text)
+        self.action_button.setText(action or "")
+        self.action_button.setVisible(action is not None)
+        self.setAccessibleName(text)
+        self._place()
+        self.show()
+        self.raise_()
+        self._timer.start()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Stay at the foot of the window when its size changes."""
+        if event.type() == QEvent.Type.Resize:
+            self._place()
+        return super().eventFilter(watched, event)
+
+    def enterEvent(self, event: QEvent) -> None:  # noqa: N802
+        """Stay while the mouse is here."""
+        del event
+        self._timer.stop()
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
+        """Go away after the usual time."""
+        del event
+        self._timer.start()
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """A raised ground with a frame."""
+        del event
+        look = current_look()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QColor(look.palette.border_strong))
+        painter.setBrush(QColor(look.palette.raised))
+        painter.drawRoundedRect(self.rect().adjusted(0, 0, -1, -1), look.tokens.radius, look.tokens.radius)
+
+    def _place(self) -> None:
+        window = self.parentWidget()
+        if window is not None:
+            tokens = current_look().tokens
+            width = min(self.sizeHint().width(), window.width() * 2 // 3)
+            self.resize(width, tokens.row_height - 2)
+            below = self._bars.height() if self._bars is not None else 0
+            self.move(window.width() - width - tokens.space_2, window.height() - below - self.height() - 1)
+
+
+_LINE = 2
+_TICK_MS = 40
+DELAY_MS = 500
+
+
+class ProgressStrip(QWidget):
+    """Shows itself when work takes longer than half a second. Moves only where the system lets things move."""
+
+    cancel_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        tokens = current_look().tokens
+        self._fraction: float | None = None
+        self._phase = 0.0
+        self._label = ElidedLabel(role="muted")
+        self.cancel_button = QPushButton(tr("Cancel"))
+        self.cancel_button.setProperty("kind", "link")
+        self.cancel_button.clicked.connect(self.cancel_requested)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_2, _LINE + 1, tokens.space_2, 1)
+        row.addWidget(self._label, 1)
+        row.addWidget(self.cancel_button)
+        self._appear = QTimer(self, singleShot=True, interval=DELAY_MS)
+        self._appear.timeout.connect(self.show)
+        self._motion = QTimer(self, interval=_TICK_MS)
+        self._motion.timeout.connect(self._move)
+        current_look().changed.connect(self.update)
+        self.hide()
+
+    def start(self, text: str, *, at_once: bool = False, can_cancel: bool = True) -> None:
+        """Work began."""
+        self._fraction = None
+        self._label.set_text(text)
+        self.setAccessibleName(text)
+        self.cancel_button.setVisible(can_cancel)
+        if at_once:
+            self.show()
+        elif self.isHidden():
+            self._appear.start()
+
+    def set_progress(self, fraction: float | None, text: str | None = None) -> None:
+        """Set how much is done, 0 to 1; None when nobody knows."""
+        self._fraction = None if fraction is None else min(max(fraction, 0.0), 1.0)
+        if text is not None:
+            self._label.set_text(text)
+        self.update()
+
+    def stop(self) -> None:
+        """Work ended; it may be told so after its window is gone."""
+        if not isValid(self):
+            return
+        self._appear.stop()
+        self.hide()
+
+    def showEvent(self, event: object) -> None:  # noqa: N802
+        """Start moving, where motion is on."""
+        del event
+        if self.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration, None, self) > 0:
+            self._motion.start()
+
+    def hideEvent(self, event: object) -> None:  # noqa: N802
+        """Stop moving."""
+        del event
+        self._motion.stop()
+
+    def _move(self) -> None:
+        self._phase = (self._phase + 0.02) % 1.0
+        if self._fraction is None:
+            self.update(0, 0, self.width(), _LINE)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """A line along the top: as long as what is done, or a piece of it that wanders."""
+        del event
+        palette = current_look().palette
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(palette.background))
+        painter.fillRect(0, 0, self.width(), _LINE, QColor(palette.border))
+        width = self.width()
+        if self._fraction is not None:
+            start, length = 0, round(width * self._fraction)
+        else:
+            length = width // 4
+            start = round(self._phase * (width + length)) - length
+        painter.fillRect(start, 0, length, _LINE, QColor(palette.accent.fg))

@@ -1,18 +1,19 @@
-"""Verbs on what a policy says for all agents at once: its rules, its roots, its defaults.
+"""Verbs on what a policy says for all agents at once: its rules, roots, defaults and compositions."""
 
-A rule is named by the row that was seen: it is found by its identity, and where it is gone the edit is refused.
-"""
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gatewright.workspace.api import (
+    Composition,
+    CompositionStep,
     Edit,
     EditRefused,
     Field,
+    JsonValue,
     Observed,
     Policy,
     PolicyRule,
     agentedit,
+    compositionedit,
     place_in,
     policyedit,
 )
@@ -100,3 +101,75 @@ def set_observed(document: Document, parts: Sequence[Observed], until_s: float |
     """Observe agents, rules or catalogs until a moment; None: enforce them, in one edit."""
     chosen = tuple(parts)
     return bool(chosen) and document.push(lambda policy, _tools: observe_edit(policy, chosen, until_s))
+
+
+Faults = tuple[Fault, ...]
+
+
+def add(document: Document, made: Composition) -> Faults:
+    """A new composition, the last one."""
+    return _push(document, lambda policy: compositionedit.add_composition(policy, made))
+
+
+def duplicate(document: Document, row: Composition, name: str) -> Faults:
+    """A copy under another name, right behind it."""
+    return _push(document, lambda policy: compositionedit.duplicate_composition(policy, row, name))
+
+
+def rename(document: Document, row: Composition, name: str) -> Faults:
+    """Another name; all that the policy says of it follows."""
+    return _push(document, lambda policy: compositionedit.rename_composition(policy, document.catalog, row, name))
+
+
+def remove(document: Document, row: Composition) -> Faults:
+    """Take it out, with what is said of it."""
+    return _push(document, lambda policy: compositionedit.remove_composition(policy, document.catalog, row))
+
+
+def describe(document: Document, row: Composition, text: str) -> Faults:
+    """Another description."""
+    return _push(document, lambda policy: compositionedit.describe_composition(policy, row, text))
+
+
+def set_input(
+    document: Document, row: Composition, schema: Mapping[str, JsonValue], renamed: Mapping[str, str]
+) -> Faults:
+    """Another schema of the input."""
+    return _push(document, lambda policy: compositionedit.set_input(policy, row, schema, renamed))
+
+
+def add_step(document: Document, row: Composition, step: CompositionStep, before: CompositionStep | None) -> Faults:
+    """A new step before another one, or as the last one."""
+    return _push(document, lambda policy: compositionedit.add_step(policy, row, step, before))
+
+
+def change_step(document: Document, row: Composition, step: CompositionStep, after: CompositionStep) -> Faults:
+    """Another tool, other arguments or another condition."""
+    return _push(document, lambda policy: compositionedit.change_step(policy, row, step, after))
+
+
+def move_step(document: Document, row: Composition, step: CompositionStep, to: int) -> Faults:
+    """Another place among the steps."""
+    return _push(document, lambda policy: compositionedit.move_step(policy, row, step, to))
+
+
+def remove_step(document: Document, row: Composition, step: CompositionStep) -> Faults:
+    """Take a step away."""
+    return _push(document, lambda policy: compositionedit.remove_step(policy, row, step))
+
+
+def _push(document: Document, make: Callable[[Policy], Edit]) -> Faults:
+    try:
+        edit = make(document.policy)
+        if edit.is_empty:
+            return ()
+        found = document.workspace.faults(edit)
+    except EditRefused as error:
+        return (((), str(error)),)
+    if found:
+        return found
+    refused = document.refusal(lambda _policy, _tools: edit)
+    if refused:
+        return (((), refused),)
+    document.push(lambda _policy, _tools: edit)
+    return ()

@@ -1,8 +1,4 @@
-"""Verbs on boxes: allow, ask first, deny, for one row, for many, and for cells of several agents.
-
-A target is a tool with some of its operations; `("",)` stands for a tool without operations. Many changes are one edit,
-so that one undo takes all of them back; what would take too long for the window is worked out by the worker process.
-"""
+"""Verbs on the rights of an agent: boxes, approvals keys, limits and constraints."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,24 +8,114 @@ from gatewright.workspace.api import (
     AgentChange,
     Edit,
     EditRefused,
+    JsonValue,
     Layer,
+    Limit,
     Policy,
     RightState,
+    RuleKind,
+    RulePosition,
     ToolFacts,
     ToolRight,
     Verdict,
     Workspace,
+    agentedit,
     apply,
     frozen,
     rights,
     rights_changes,
+    ruleedit,
 )
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.document import Document
 
-if TYPE_CHECKING:  # the worker process is to load nothing of Qt
+if TYPE_CHECKING:
     from gatewright_gui.session.derive import Deriver
-    from gatewright_gui.session.document import Document
+
+
+def set_approval(document: Document, agent_id: str, key: str, verdict: Verdict) -> bool:
+    """Give a key a verdict."""
+    return document.push(lambda policy, catalog: agentedit.set_approval(policy, catalog, agent_id, key, verdict))
+
+
+def rename_approval(document: Document, agent_id: str, key: str, new_key: str) -> bool:
+    """The same verdict for another key."""
+    return document.push(lambda policy, catalog: agentedit.rename_approval(policy, catalog, agent_id, key, new_key))
+
+
+def remove_approval(document: Document, agent_id: str, key: str) -> bool:
+    """Take a key away."""
+    return document.push(lambda policy, _tools: agentedit.remove_approval(policy, agent_id, key))
+
+
+def approval_refusal(document: Document, agent_id: str, key: str, was: str | None = None) -> str:
+    """Why there cannot be such a key; empty when there can."""
+    if was is not None:
+        return document.refusal(lambda policy, catalog: agentedit.rename_approval(policy, catalog, agent_id, was, key))
+    return document.refusal(lambda policy, catalog: agentedit.set_approval(policy, catalog, agent_id, key, Verdict.ASK))
+
+
+Operations = frozenset[str] | None
+
+
+@frozen
+class ConstraintWish:
+    """An argument of a tool for some operations (None: all). `standing` and `was`: the one that stands, if any.
+
+    `schema` None: its value may be anything; `required`: a call must give it.
+    """
+
+    agent_id: str
+    tool: str
+    field: str
+    schema: JsonValue
+    required: bool = False
+    operations: frozenset[str] | None = None
+    standing: RulePosition | None = None
+    was: str | None = None
+
+
+def set_limit(document: Document, agent_id: str, tool: str, limit: Limit, operations: Operations) -> bool:
+    """Limit a tool, or only some operations of it."""
+    return document.push(lambda policy, catalog: ruleedit.set_limit(policy, catalog, agent_id, tool, limit, operations))
+
+
+def change_rule(document: Document, standing: RulePosition, kind: RuleKind) -> bool:
+    """Another value for a rule where it stands."""
+    return document.push(lambda policy, _tools: ruleedit.change_rule(policy, standing, kind))
+
+
+def bind_rule(document: Document, standing: RulePosition, operations: Operations, field: str | None = None) -> bool:
+    """Let a rule, or what it says of one argument, hold for some operations only, or for all of them."""
+    return document.push(lambda policy, catalog: ruleedit.bind_rule(policy, catalog, standing, operations, field))
+
+
+def remove_rule(document: Document, standing: RulePosition, field: str | None = None) -> bool:
+    """Take a rule away; with a field, only what it says of that argument."""
+    if field is None:
+        return document.push(lambda policy, _tools: ruleedit.remove_rule(policy, standing))
+    return document.push(lambda policy, _tools: ruleedit.remove_constraint(policy, standing, field))
+
+
+def constrain(document: Document, wish: ConstraintWish) -> bool:
+    """Write a constraint: a new one, or another for one that stands."""
+    return document.push(lambda policy, catalog: _constraint_edit(policy, catalog, wish))
+
+
+def constraint_refusal(document: Document, wish: ConstraintWish) -> str:
+    """Why it could not be written; empty when it could."""
+    return document.refusal(lambda policy, catalog: _constraint_edit(policy, catalog, wish))
+
+
+def _constraint_edit(policy: Policy, catalog: Sequence[ToolFacts], wish: ConstraintWish) -> Edit:
+    field, schema, required = wish.field, wish.schema, wish.required
+    if wish.standing is None or wish.was is None:
+        return ruleedit.set_constraint(
+            policy, catalog, wish.agent_id, wish.tool, field, schema, wish.operations, required=required
+        )
+    return ruleedit.change_constraint(policy, catalog, wish.standing, wish.was, field, schema, required=required)
+
 
 Wish = Literal["allow", "ask", "deny"]
 Tick = Literal["on", "again", "off"]

@@ -16,8 +16,7 @@ from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget import CodeView, SectionHeader
 from gatewright_gui.qt.widget.button import text_button
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.label import IconLabel, Label
 from gatewright_gui.session.file_state import FileStanding, FileState, FolderStanding, Reconciled, Standings
 from gatewright_gui.session.files import SourceFolder
 

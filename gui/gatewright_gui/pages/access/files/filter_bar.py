@@ -16,8 +16,8 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, role_pair
 from gatewright_gui.qt.plaintext import LEFT
 from gatewright_gui.qt.widget import IconButton, SearchField, chip_width
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.flow_layout import FlowLayout
+from gatewright_gui.qt.widget.label import ElidedLabel
 
 TYPED_MS = 150
 _ICON = 12

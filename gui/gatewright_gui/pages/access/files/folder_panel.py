@@ -38,7 +38,7 @@ from gatewright_gui.qt.widget import (
     SectionHeader,
     TreeView,
 )
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.session.courtesy import painting
 

@@ -15,7 +15,7 @@ from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget import chip_width, paint_chip
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.session.file_index import PROTECTED_WORD
 from gatewright_gui.session.files import PathLevel
 

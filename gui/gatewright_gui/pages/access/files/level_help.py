@@ -12,7 +12,7 @@ from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget import TableView
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.qt.widget.label import Label
 
 _WIDTH = 880

@@ -11,8 +11,7 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.widget import IconButton
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.label import IconLabel, Label
 from gatewright_gui.session.file_index import PatternCount
 
 

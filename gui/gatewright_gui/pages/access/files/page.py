@@ -27,7 +27,7 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.qt.widget import EmptyState, Splitter
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.label import ElidedLabel
 from gatewright_gui.session.files import SourceFolder
 
 _NONE = mark("No source of files in this policy"), mark("A source is a folder that agents reach through levels")

@@ -44,8 +44,7 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import Role, current_look, role_colour
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget import chip_width
-from gatewright_gui.qt.widget.delegate import Delegate
-from gatewright_gui.qt.widget.item_view import OrderedTable
+from gatewright_gui.qt.widget.item_view import Delegate, OrderedTable
 from gatewright_gui.session.courtesy import painting
 
 _NUMBERS = frozenset({rule_model.NUMBER, rule_model.HITS})

@@ -13,8 +13,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget import ElidedLabel, ProgressStrip
-from gatewright_gui.qt.widget.button import text_button
-from gatewright_gui.qt.widget.copy_button import CopyButton
+from gatewright_gui.qt.widget.button import CopyButton, text_button
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.block_access import mildest
 from gatewright_gui.session.file_access import GROUPS, FileAccess, OperationAnswer, file_access

@@ -13,7 +13,7 @@ from gatewright_gui.qt.look import Role, current_look, role_hex
 from gatewright_gui.qt.plaintext import label_text, line_text
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
-from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
+from gatewright_gui.qt.widget.item_view import Delegate, paint_ground
 from gatewright_gui.session.memory import BlockRow
 from gatewright_gui.session.question import span
 

@@ -11,11 +11,10 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.label import ElidedLabel, SectionHeader
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
-from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import SizeStore
 from gatewright_gui.session.block_access import GROUPS, BlockAccess
 from gatewright_gui.session.memory import BlockContent, BlockRow, BlockType, author_words

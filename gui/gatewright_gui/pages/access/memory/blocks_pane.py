@@ -7,7 +7,7 @@ from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, Step
+from gatewright.workspace.api import GatewrightError, Step, TypedText
 from gatewright_gui.pages.access.memory.block_list import BlockDelegate, BlockLine, BlockModel
 from gatewright_gui.pages.access.memory.block_pane import BlockPane
 from gatewright_gui.pages.access.memory.create_dialog import CreateDialog
@@ -21,11 +21,11 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.item_view import RowList
+from gatewright_gui.qt.widget.label import SectionHeader
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
-from gatewright_gui.qt.widget.row_list import RowList
-from gatewright_gui.qt.widget.search_field import SearchField
-from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.qt.widget.text_field import SearchField
 from gatewright_gui.session.block_access import BlockRight, block_rights
 from gatewright_gui.session.memory import (
     WHO,
@@ -37,7 +37,7 @@ from gatewright_gui.session.memory import (
     BlockSettings,
     way_out,
 )
-from gatewright_gui.session.typed import Typed, TypedText
+from gatewright_gui.session.unsaved import Typed
 
 NO_BLOCKS = mark(
     "A block is a text, a list or fields that an agent keeps under a label. Make one, or let an agent do it."

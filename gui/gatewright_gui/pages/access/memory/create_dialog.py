@@ -24,7 +24,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.large_text import LargeTextEdit
+from gatewright_gui.qt.widget.text_field import LargeTextEdit
 from gatewright_gui.session.calls import ShownTool
 from gatewright_gui.session.memory import BlockType, NewBlock, new_value
 

@@ -11,10 +11,10 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.table_model import RowModel
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.label import ElidedLabel
 from gatewright_gui.qt.widget.splitter import SizeStore, Splitter
 from gatewright_gui.session.calls import change_words
 from gatewright_gui.session.memory import author_words

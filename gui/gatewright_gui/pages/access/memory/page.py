@@ -12,11 +12,11 @@ from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.button import Segmented
+from gatewright_gui.qt.widget.label import ElidedLabel
 from gatewright_gui.session.memory import WHO
-from gatewright_gui.session.memory_watch import MemoryWatch
-from gatewright_gui.session.typed import Typed
+from gatewright_gui.session.unsaved import Typed
+from gatewright_gui.session.watch import MemoryWatch
 
 _NAMED = 6
 """So many foreign files are named in the question about them."""

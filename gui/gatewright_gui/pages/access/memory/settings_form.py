@@ -7,7 +7,7 @@ from gatewright.workspace.api import Permission
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.number_field import NumberField
+from gatewright_gui.qt.widget.text_field import NumberField
 from gatewright_gui.session.memory import BlockContent, BlockSettings, BlockType
 
 MOST_CHARS = 4 * 1024 * 1024

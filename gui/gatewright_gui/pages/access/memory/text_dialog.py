@@ -8,7 +8,7 @@ from gatewright.workspace.api import frozen
 from gatewright_gui.qt.dialog import FormDialog
 from gatewright_gui.qt.layout import named, stretch
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.large_text import LargeTextEdit
+from gatewright_gui.qt.widget.text_field import LargeTextEdit
 
 
 @frozen

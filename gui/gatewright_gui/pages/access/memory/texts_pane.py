@@ -12,7 +12,7 @@ from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QComboBox, QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, JsonValue, ToolFailure
+from gatewright.workspace.api import GatewrightError, JsonValue, ToolFailure, TypedText
 from gatewright_gui.pages.access.memory.block_list import ago_words
 from gatewright_gui.pages.access.memory.text_dialog import Asked, TextDialog
 from gatewright_gui.pages.access.memory.value_pane import memory_button
@@ -23,19 +23,17 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.large_text import LargeTextEdit
+from gatewright_gui.qt.widget.label import ElidedLabel, Label
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
-from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.qt.widget.text_field import LargeTextEdit, SearchField
 from gatewright_gui.session.calls import cut
 from gatewright_gui.session.memory import way_out
-from gatewright_gui.session.memory_watch import MemoryWatch
 from gatewright_gui.session.remembered import Remembered, TextRow
-from gatewright_gui.session.typed import Typed, TypedText
+from gatewright_gui.session.unsaved import Typed
+from gatewright_gui.session.watch import MemoryWatch
 
 TEXT, ABOUT, WHEN, SCORE = range(4)
 _KEPT = 300

@@ -10,11 +10,10 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget.button import WordButton
+from gatewright_gui.qt.widget.button import Segmented, WordButton
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.qt.widget.large_text import LargeTextEdit
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.label import ElidedLabel
+from gatewright_gui.qt.widget.text_field import LargeTextEdit
 from gatewright_gui.qt.widget.tight_row import TightRow
 from gatewright_gui.session.memory import BlockContent, json_fault
 

@@ -5,7 +5,7 @@ from PySide6.QtCore import Signal
 from gatewright.workspace.api import MemoryWeights
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import named
-from gatewright_gui.qt.widget.number_field import NumberField
+from gatewright_gui.qt.widget.text_field import NumberField
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs.policy import set_field
 

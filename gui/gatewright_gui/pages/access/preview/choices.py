@@ -13,7 +13,7 @@ from gatewright_gui.qt.layout import named, row_of
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menu import add_heading
 from gatewright_gui.qt.plaintext import button_text, label_text, line_text, tip_text
-from gatewright_gui.qt.widget.segmented import ChoiceStore
+from gatewright_gui.qt.widget.button import ChoiceStore
 from gatewright_gui.session.preview import PROVIDER_WORDS, Base, Counts, Preview, ProviderState, Reception
 
 PARTS = (

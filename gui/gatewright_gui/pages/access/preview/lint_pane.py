@@ -13,11 +13,11 @@ from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import LEFT, label_text, line_text
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
+from gatewright_gui.qt.widget.button import CopyButton
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
-from gatewright_gui.qt.widget.copy_button import CopyButton
-from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
+from gatewright_gui.qt.widget.item_view import Delegate, paint_ground
+from gatewright_gui.qt.widget.label import SectionHeader
 from gatewright_gui.qt.widget.note_list import NoteList
-from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.preview import LEVEL_WORDS, LintRow, level_words
 
 

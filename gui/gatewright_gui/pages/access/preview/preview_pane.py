@@ -38,17 +38,14 @@ from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, tie_icon
 from gatewright_gui.qt.menu import add_action
+from gatewright_gui.qt.widget.button import CopyButton, Segmented
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.qt.widget.copy_button import CopyButton
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.flow_layout import FlowLayout
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.label import ElidedLabel, IconLabel, Label
 from gatewright_gui.qt.widget.splitter import Splitter
-from gatewright_gui.session.memory_watch import MemoryWatch
 from gatewright_gui.session.preview import Base, LintRow, Preview
+from gatewright_gui.session.watch import MemoryWatch
 
 CONTEXT = PARTS[-1][0]
 """The view that is not of the row; it stands beside the others while it is shown."""

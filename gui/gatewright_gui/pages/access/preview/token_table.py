@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
-from gatewright_gui.qt.widget.delegate import Delegate, embolden, tint
-from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.item_view import Delegate, TableView, embolden, tint
 from gatewright_gui.session.tokens import TokenReport, TokenRow, count_words
 
 SHARE = Qt.ItemDataRole.UserRole + 1

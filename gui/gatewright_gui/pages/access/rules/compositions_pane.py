@@ -19,13 +19,12 @@ from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.label import Label, SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.composing import Picture, example_input, picture_of
 from gatewright_gui.session.question import TIER_WORDS
 from gatewright_gui.session.readings import COMPOSITION
-from gatewright_gui.session.verbs import compositions as verbs
+from gatewright_gui.session.verbs import policy as verbs
 from gatewright_gui.session.verbs.policy import Fault
 from gatewright_gui.session.verdict import right_words
 

@@ -10,10 +10,9 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import tip_text
-from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.button import IconButton, Segmented
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.large_text import LargeTextEdit
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.text_field import LargeTextEdit
 from gatewright_gui.session.argument import Argument
 from gatewright_gui.session.condition import (
     RELATIONS,

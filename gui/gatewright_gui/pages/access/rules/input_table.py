@@ -11,10 +11,9 @@ from gatewright_gui.qt.highlighter import Highlighter
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
-from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.button import IconButton, Segmented
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.large_text import LargeTextEdit
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.text_field import LargeTextEdit
 
 TYPES = (
     ("string", mark("text")), ("number", mark("number")), ("integer", mark("whole number")),

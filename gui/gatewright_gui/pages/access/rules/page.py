@@ -16,7 +16,7 @@ from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.plaintext import label_text
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.splitter import split_of
 
 _LONGEST_NAME = 40

@@ -13,9 +13,9 @@ from gatewright_gui.pages.access.rules.words_field import WordsField
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.argument import Argument
 from gatewright_gui.session.verbs.policy import Fault
 

@@ -12,8 +12,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.table_model import ROW, Index, OrderedModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
-from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
-from gatewright_gui.qt.widget.item_view import OrderedTable
+from gatewright_gui.qt.widget.item_view import Delegate, OrderedTable, put_icon, tint
 from gatewright_gui.session.condition import when_words
 from gatewright_gui.session.verdict import verdict_words
 

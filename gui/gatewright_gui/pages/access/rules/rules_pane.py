@@ -38,8 +38,7 @@ from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.label import Label, SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.argument import arguments_for
 from gatewright_gui.session.comparison import Replay, replay_rule

@@ -16,8 +16,7 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.large_text import LargeTextEdit
-from gatewright_gui.qt.widget.value_field import completer_of
+from gatewright_gui.qt.widget.text_field import LargeTextEdit, completer_of
 from gatewright_gui.session.argument import Argument
 from gatewright_gui.session.composing import From, Given, StepPicture, given_of, value_given
 from gatewright_gui.session.condition import read_when, when_text

@@ -14,8 +14,7 @@ from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import ROW, Index, OrderedModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
-from gatewright_gui.qt.widget.delegate import Delegate, paint_ground, put_icon, tint
-from gatewright_gui.qt.widget.item_view import OrderedTable
+from gatewright_gui.qt.widget.item_view import Delegate, OrderedTable, paint_ground, put_icon, tint
 from gatewright_gui.session.composing import Picture, StepPicture, flow_of
 from gatewright_gui.session.condition import when_words
 

@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QCheckBox, QLineEdit, QWidget
 from gatewright.workspace.api import DAYS, Times, UnknownZone, minutes_of, zone_of
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.segmented import Segmented
-from gatewright_gui.qt.widget.value_field import completer_of
+from gatewright_gui.qt.widget.text_field import completer_of
 
 ALWAYS, AT_TIMES = "always", "times"
 _DAY_WORDS = dict(

@@ -9,7 +9,7 @@ from gatewright_gui.pages.trial.table import verdict_mark
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
-from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
+from gatewright_gui.qt.widget.item_view import Delegate, put_icon, tint
 from gatewright_gui.session.audit_call import decided_words, outcome_words
 from gatewright_gui.session.comparison import Replay, ReplayedCall
 

@@ -39,9 +39,9 @@ from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.table_model import ROW, Index
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
-from gatewright_gui.qt.widget.delegate import embolden, put_icon
-from gatewright_gui.qt.widget.value_field import ValueField
-from gatewright_gui.session.verbs import agents, approvals, capabilities
+from gatewright_gui.qt.widget.item_view import embolden, put_icon
+from gatewright_gui.qt.widget.text_field import ValueField
+from gatewright_gui.session.verbs import agents, rights
 
 WIDTHS = {int(Column.WHAT): (112, 150), int(Column.ABOUT): (80, 420), int(Column.WHERE): (60, 90)}
 
@@ -121,10 +121,10 @@ class AgentRulesDelegate(RuleDelegate):
             return field
         kind = CapabilityKind(row.what)
         field = named(
-            ValueField(partial(capabilities.grant_refusal, kind), parent),
+            ValueField(partial(agents.grant_refusal, kind), parent),
             "agents.rules.scope",
             spoken=tr("Scope of {capability}", capability=kind),
-            tip=capabilities.scope_tip(kind),
+            tip=agents.scope_tip(kind),
         )
         field.setPlaceholderText(self._pane.scope_example(kind))
         return field
@@ -172,7 +172,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
 
     def scope_example(self, kind: CapabilityKind) -> str:
         """An example of what one may type for a kind here."""
-        return capabilities.scope_example(self._context.document, kind)
+        return agents.scope_example(self._context.document, kind)
 
     def keys(self) -> tuple[str, ...]:
         """Every key that can be given."""
@@ -185,7 +185,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
         if row.kind is RowKind.NEW_KEY and key in self._agent.approvals:
             return tr("there is a key `{key}` already", key=key)
         was = row.what if row.kind is RowKind.APPROVAL else None
-        return approvals.approval_refusal(self._context.document, self._agent.agent_id, key.strip(), was)
+        return rights.approval_refusal(self._context.document, self._agent.agent_id, key.strip(), was)
 
     def children_to_name(self) -> tuple[str, ...]:
         """The agents that can be named as its sub-agents."""
@@ -203,15 +203,13 @@ class AgentRulesPane(RulesPane[AgentRow]):
         """Another scope, or a grant with that scope."""
         document = self._context.document
         if row.granted is not None:
-            return capabilities.change_capability(document, row.granted, text)
-        return self._agent is not None and capabilities.grant(
-            document, self._agent.agent_id, CapabilityKind(row.what), text
-        )
+            return agents.change_capability(document, row.granted, text)
+        return self._agent is not None and agents.grant(document, self._agent.agent_id, CapabilityKind(row.what), text)
 
     def verdict(self, key: str, verdict: Verdict) -> bool:
         """A verdict for a key; an inherited one becomes the agent's own."""
         agent = self._agent
-        return agent is not None and approvals.set_approval(self._context.document, agent.agent_id, key, verdict)
+        return agent is not None and rights.set_approval(self._context.document, agent.agent_id, key, verdict)
 
     def rename(self, row: AgentRow, key: str) -> bool:
         """Another key, a new one that asks first, or a new sub-agent."""
@@ -223,7 +221,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
             return agents.name_sub_agent(self._context.document, agent.agent_id, key)
         if row.kind is RowKind.NEW_KEY:
             return self._ask_for(key)
-        return approvals.rename_approval(self._context.document, agent.agent_id, row.what, key)
+        return rights.rename_approval(self._context.document, agent.agent_id, row.what, key)
 
     def delegate(self, delegate: Delegate) -> bool:
         """Which rights the sub-agents that it names have."""
@@ -246,13 +244,13 @@ class AgentRulesPane(RulesPane[AgentRow]):
         if row is None or agent is None or not row.is_own:
             return
         if row.granted is not None:
-            capabilities.revoke(document, row.granted)
+            agents.revoke(document, row.granted)
         elif row.kind is RowKind.CHILD:
             agents.drop_sub_agent(document, agent.agent_id, row.what)
         elif (catalog_id := selected_catalog(row.what)) is not None and row.kind is RowKind.CATALOG:
             agents.list_catalog(document, agent.agent_id, catalog_id, on=False)
         else:
-            approvals.remove_approval(document, agent.agent_id, row.what)
+            rights.remove_approval(document, agent.agent_id, row.what)
 
     def edit_current(self) -> None:
         """Edit the value of the current row; of a capability that lacks, grant it."""
@@ -293,7 +291,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
 
     def _ask_for(self, key: str) -> bool:
         agent = self._agent
-        return agent is not None and approvals.set_approval(self._context.document, agent.agent_id, key, Verdict.ASK)
+        return agent is not None and rights.set_approval(self._context.document, agent.agent_id, key, Verdict.ASK)
 
     def _judge_current(self, verdict: object) -> None:
         row = self.current

@@ -30,14 +30,12 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.button import Segmented
+from gatewright_gui.qt.widget.label import ElidedLabel, IconLabel, Label
 from gatewright_gui.session.argument import Argument, arguments_of, example_fault, giving_of
 from gatewright_gui.session.condition import constraint_words
-from gatewright_gui.session.verbs import limits as verbs
-from gatewright_gui.session.verbs.limits import ConstraintWish
+from gatewright_gui.session.verbs import rights as verbs
+from gatewright_gui.session.verbs.rights import ConstraintWish
 
 SIZE = (560, 440)
 SAY_SOMETHING = mark("say what its value has to be, or that it must be given")

@@ -25,10 +25,8 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.table_model import ROW
-from gatewright_gui.qt.widget.delegate import Delegate
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.item_view import Delegate
+from gatewright_gui.qt.widget.label import ElidedLabel, IconLabel, Label
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs import operations as verbs
 from gatewright_gui.session.verbs.operations import Declaration

@@ -102,7 +102,7 @@ class DeclareMenu(QObject):
     async def _ask_paths(self, facts: ToolFacts) -> None:
         from gatewright_gui.pages.access.tools.paths_dialog import PathsDialog
         from gatewright_gui.qt.dialog import shown
-        from gatewright_gui.session.verbs import paths as verbs
+        from gatewright_gui.session.verbs import operations as verbs
 
         document = self._context.document
         dialog = PathsDialog(self._parent.window(), document, self._now(facts))

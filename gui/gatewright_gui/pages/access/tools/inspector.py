@@ -19,9 +19,8 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import line_text, tip_text
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.button import Segmented
+from gatewright_gui.qt.widget.label import ElidedLabel, Label
 from gatewright_gui.session.document import ChangeSet
 
 if TYPE_CHECKING:

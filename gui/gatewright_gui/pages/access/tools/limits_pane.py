@@ -44,10 +44,9 @@ from gatewright_gui.qt.menu import add_action, add_heading
 from gatewright_gui.qt.table_model import ROW, Index
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.number_field import NumberField
-from gatewright_gui.qt.widget.value_field import ValueField
+from gatewright_gui.qt.widget.text_field import NumberField, ValueField
 from gatewright_gui.session.argument import arguments_of
-from gatewright_gui.session.verbs import limits as verbs
+from gatewright_gui.session.verbs import rights as verbs
 
 NEW: tuple[tuple[str, str, str, RuleKind], ...] = (
     ("calls", mark("&Max calls in a session"), "hash", MaxCalls(10)),

@@ -19,10 +19,9 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.widget.button import IconButton
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.qt.widget.label import ElidedLabel, Label
+from gatewright_gui.qt.widget.text_field import SearchField
 from gatewright_gui.session.observed import noted_rows, noted_tool
 from gatewright_gui.session.path_share import Shares
 from gatewright_gui.session.right_columns import Cell

@@ -26,8 +26,7 @@ from gatewright_gui.pages.access.tools.tool_view import WISH_KEYS
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.table_model import Index
-from gatewright_gui.qt.widget.delegate import Delegate
-from gatewright_gui.qt.widget.item_view import choose_alone
+from gatewright_gui.qt.widget.item_view import Delegate, choose_alone
 
 _OPEN_KEYS = {Qt.Key.Key_Plus.value: True, Qt.Key.Key_Minus.value: False}
 _SIDE_KEYS = {Qt.Key.Key_Right.value: True, Qt.Key.Key_Left.value: False}

@@ -13,10 +13,10 @@ from gatewright_gui.pages.access.tools.declare_dialog import DeclarationDialog, 
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.table_model import RowModel
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.verbs import paths as verbs
+from gatewright_gui.session.verbs import operations as verbs
 
 SIZE = (560, 420)
 AS_FOUND = "found"

@@ -8,11 +8,11 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
+from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.readings import BUILT_IN, COMPOSITION
-from gatewright_gui.session.verbs import paths as verbs
+from gatewright_gui.session.verbs import operations as verbs
 from gatewright_gui.session.verbs.operations import lists_tool
 
 SIZE = (560, 320)

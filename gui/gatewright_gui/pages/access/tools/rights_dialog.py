@@ -47,13 +47,11 @@ from gatewright_gui.qt.layout import Gap, Part, column_of, holding, named, row_o
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import LEFT, line_text, tip_text
 from gatewright_gui.qt.table_model import ROW, Index
-from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.progress_strip import ProgressStrip
-from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.qt.widget.item_view import Delegate, TableView, paint_ground
+from gatewright_gui.qt.widget.label import ElidedLabel, Label
+from gatewright_gui.qt.widget.message_bar import ProgressStrip
+from gatewright_gui.qt.widget.text_field import SearchField
 from gatewright_gui.session.verbs import presets as verbs
 from gatewright_gui.session.verbs.presets import PRESETS, CopyPlan, Plan, Planned, PresetPlan, ResetPlan
 

@@ -18,7 +18,7 @@ from gatewright.workspace.api import (
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.value_words import value_words
-from gatewright_gui.session.verbs.capabilities import ACCESS_WORDS
+from gatewright_gui.session.verbs.agents import ACCESS_WORDS
 
 
 class RowState(StrEnum):

@@ -21,10 +21,8 @@ from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text
 from gatewright_gui.qt.table_model import Index, RowModel
-from gatewright_gui.qt.widget.delegate import tint
-from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.qt.widget.number_field import NumberField
-from gatewright_gui.qt.widget.value_field import ValueDelegate, ValueField
+from gatewright_gui.qt.widget.item_view import TableView, tint
+from gatewright_gui.qt.widget.text_field import NumberField, ValueDelegate, ValueField
 
 LINK = Qt.ItemDataRole.UserRole + 1
 """Words that lead to a line, in the last column; empty where nothing does."""

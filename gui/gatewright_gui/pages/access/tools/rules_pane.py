@@ -11,7 +11,7 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import IconButton
-from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.label import SectionHeader
 from gatewright_gui.session.filetext import lines_of
 
 

@@ -9,7 +9,7 @@ from shiboken6 import isValid
 
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget.share_bar import paint_bar
+from gatewright_gui.qt.widget.chip import paint_bar
 from gatewright_gui.session.path_share import Share, Shares, path_shares
 
 Take = Callable[[str, frozenset[str] | None, Shares], None]

@@ -14,9 +14,7 @@ from gatewright_gui.qt.layout import Gap, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.plaintext import button_text, line_text
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.label import ElidedLabel, IconLabel, Label
 
 NOTHING_TICKED = mark("Nothing is ticked yet. Tick what this agent may do.")
 NOTHING_AT_ALL = mark("Choose a source, then tick what this agent may do.")

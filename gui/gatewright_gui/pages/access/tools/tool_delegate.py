@@ -30,7 +30,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import CheckState, Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import LEFT, line_text, tip_text
 from gatewright_gui.qt.table_model import Index
-from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
+from gatewright_gui.qt.widget.item_view import Delegate, paint_ground
 from gatewright_gui.session.tool_groups import ToolGroup
 
 BOX = 16

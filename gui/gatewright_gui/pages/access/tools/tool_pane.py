@@ -35,13 +35,12 @@ from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.quiet_field import QuietField
-from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.qt.widget.text_field import QuietField, SearchField
 from gatewright_gui.session.document import ChangeSet
 from gatewright_gui.session.path_share import Shares
 from gatewright_gui.session.readings import is_strange, readings
 from gatewright_gui.session.tokens import TokenReport
-from gatewright_gui.session.workson import works_on
+from gatewright_gui.session.tool_groups import works_on
 
 if TYPE_CHECKING:
     from gatewright_gui.session.verbs.rights import ManyRights, Target, Wish
@@ -469,13 +468,13 @@ class ToolPane(QWidget):
 
     def _grant(self, tool: ToolRight, operation: OperationRight | None) -> None:
         """Grant what a row lacks: at once where its reach is known, else by the form of the tab Rules."""
-        from gatewright_gui.session.verbs import capabilities
+        from gatewright_gui.session.verbs import agents
 
         rows = (operation,) if operation is not None else tool.operations
-        kind = capabilities.lacking_kind(self._document, self._agent_id, tool, rows)
-        scope = capabilities.ready_scope(self._document, kind) if kind is not None else None
+        kind = agents.lacking_kind(self._document, self._agent_id, tool, rows)
+        scope = agents.ready_scope(self._document, kind) if kind is not None else None
         if kind is not None and scope is not None:
-            capabilities.grant(self._document, self._agent_id, kind, scope)
+            agents.grant(self._document, self._agent_id, kind, scope)
         elif kind is not None:
             self._context.navigator.ask_for_grant(self._agent_id, kind)
 

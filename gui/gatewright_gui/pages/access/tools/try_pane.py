@@ -19,11 +19,10 @@ from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
-from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.label import IconLabel, Label
 from gatewright_gui.session.call_record import try_call
 from gatewright_gui.session.calls import CallRecord, CallRequest, ShownTool, tool_to_try, with_missing
-from gatewright_gui.session.ruleplace import place_of
+from gatewright_gui.session.place import place_of
 
 TASK, TASK_TOOL = "inspector.decide", "inspector.tool"
 TITLES: dict[VerdictName, str] = {"allow": mark("Allowed"), "ask": mark("Asks first"), "deny": mark("Denied")}

@@ -30,15 +30,14 @@ from gatewright_gui.qt.look import Role, VerdictName, current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, label_text, line_text, tip_text
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.button import WordButton
-from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.flow_layout import FlowLayout
-from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.item_view import Delegate, paint_ground
+from gatewright_gui.qt.widget.label import ElidedLabel, Label
 from gatewright_gui.qt.widget.note_list import NoteList
 from gatewright_gui.session.filetext import lines_of
 from gatewright_gui.session.path_share import Share
-from gatewright_gui.session.ruleplace import place_of
-from gatewright_gui.session.verbs import capabilities
+from gatewright_gui.session.place import place_of
+from gatewright_gui.session.verbs import agents
 from gatewright_gui.session.verbs.file import server_of
 
 OF_GROUP = mark(
@@ -322,11 +321,11 @@ class WhyPane(QWidget):
         self._kind = None
         if row.agent is not None and row.tool is not None:
             rows = (row.operation,) if row.operation is not None else row.tool.operations
-            self._kind = capabilities.lacking_kind(document, row.agent.agent_id, row.tool, rows)
+            self._kind = agents.lacking_kind(document, row.agent.agent_id, row.tool, rows)
         self.grant_button.setVisible(self._kind is not None)
         if self._kind is not None:
-            scope = capabilities.ready_scope(document, self._kind)
-            what = tr(capabilities.ACCESS_WORDS[self._kind])
+            scope = agents.ready_scope(document, self._kind)
+            what = tr(agents.ACCESS_WORDS[self._kind])
             words = tr("Grant {what}", what=what)
             if scope is None:
                 words = tr("Grant {what}...", what=what)
@@ -340,11 +339,11 @@ class WhyPane(QWidget):
         kind, agent = self._kind, self._row.agent
         if kind is None or agent is None:
             return
-        scope = capabilities.ready_scope(self._context.document, kind)
+        scope = agents.ready_scope(self._context.document, kind)
         if scope is None:
             self._context.navigator.ask_for_grant(agent.agent_id, kind)
         else:
-            capabilities.grant(self._context.document, agent.agent_id, kind, scope)
+            agents.grant(self._context.document, agent.agent_id, kind, scope)
 
     def _show_trust(self, _why: object = None) -> None:
         """Offer trust while the server of the row's tools waits for it."""
