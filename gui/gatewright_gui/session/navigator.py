@@ -6,7 +6,8 @@ from typing import Literal
 from PySide6.QtCore import QObject, Signal
 
 from gatewright.workspace.api import Address, CapabilityKind, JsonValue, PolicyRule
-from gatewright_gui.session.place import AgentPlace, LevelPlace, LinePlace, PolicyPlace, RulePlace, ToolPlace
+from gatewright_gui.session.place import AgentPlace, LevelPlace, LinePlace, Place, PolicyPlace, RulePlace, ToolPlace
+from gatewright_gui.session.selection import Selection
 
 DetailPart = Literal["why", "limits"]
 DEFAULT_LEVEL = -1
@@ -200,3 +201,20 @@ class Navigator(QObject):
                 self.go_to_agent(place.agent_id, place.rule)
             case PolicyPlace():
                 self.go_to_policy_rule(place.index)
+
+
+def go_to(place: Place, navigator: Navigator, selection: Selection) -> None:
+    """Show a place. A tool is shown for the agent that is chosen."""
+    match place.kind:
+        case "agent":
+            selection.choose_agent(place.name)
+            navigator.go_to_page("tools")
+        case "tool" | "operation":
+            navigator.go_to_tool(selection.agent_id or "", place.name, place.operation or None)
+        case "source":
+            navigator.go_to_level(place.name, DEFAULT_LEVEL)
+        case "problem":
+            if place.at is not None:
+                navigator.go_to_rule(place.at)
+            else:
+                navigator.go_to_page("problems")

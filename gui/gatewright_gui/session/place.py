@@ -5,8 +5,6 @@ from typing import Literal, NamedTuple, TypeAlias
 from gatewright.workspace.api import ANY_TOOL, Address, AllowedOperations, Policy, Problem, Subject, frozen, split_name
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.navigator import DEFAULT_LEVEL, Navigator
-from gatewright_gui.session.selection import Selection
 
 
 @frozen
@@ -193,20 +191,3 @@ def place_of_problem(document: Document, problem: Problem) -> RulePlace | None:
     subject = problem.subject if is_in_force else None
     better = place_of_subject(document.policy, subject) if subject is not None else None
     return better or (LinePlace(problem.place.line) if problem.place is not None else None)
-
-
-def go_to(place: Place, navigator: Navigator, selection: Selection) -> None:
-    """Show a place. A tool is shown for the agent that is chosen."""
-    match place.kind:
-        case "agent":
-            selection.choose_agent(place.name)
-            navigator.go_to_page("tools")
-        case "tool" | "operation":
-            navigator.go_to_tool(selection.agent_id or "", place.name, place.operation or None)
-        case "source":
-            navigator.go_to_level(place.name, DEFAULT_LEVEL)
-        case "problem":
-            if place.at is not None:
-                navigator.go_to_rule(place.at)
-            else:
-                navigator.go_to_page("problems")

@@ -22,6 +22,7 @@ from gatewright_gui.session.document import Document
 from gatewright_gui.session.filetext import Offer, offer_of
 from gatewright_gui.session.opening import unsaved_folder
 
+__all__ = ["Typed", "TypedText", "UnsavedEdits"]
 KEEP_MS = 1_000
 """From a key or an edit to the writing of the file; what comes in between is written with it."""
 

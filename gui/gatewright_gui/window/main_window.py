@@ -31,8 +31,9 @@ from gatewright_gui.session.document import Document, FileAlarm, Step
 from gatewright_gui.session.draft import PolicyDraft
 from gatewright_gui.session.exporting import ExportKind
 from gatewright_gui.session.message import Message
-from gatewright_gui.session.navigator import Navigator
+from gatewright_gui.session.navigator import Navigator, go_to
 from gatewright_gui.session.opening import POLICY_NAME
+from gatewright_gui.session.place import Place
 from gatewright_gui.session.question import PendingApproval
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
@@ -347,8 +348,6 @@ class MainWindow(QMainWindow):
         return palette_rows(self.document, self.actions_by_key.values(), shown)
 
     def _go_or_do(self, target: object) -> None:
-        from gatewright_gui.session.place import Place, go_to
-
         if isinstance(target, QAction):
             target.trigger()
         elif isinstance(target, Place):

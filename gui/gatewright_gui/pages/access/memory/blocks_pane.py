@@ -7,7 +7,7 @@ from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, Step, TypedText
+from gatewright.workspace.api import GatewrightError, Step
 from gatewright_gui.pages.access.memory.block_list import BlockDelegate, BlockLine, BlockModel
 from gatewright_gui.pages.access.memory.block_pane import BlockPane
 from gatewright_gui.pages.access.memory.create_dialog import CreateDialog
@@ -37,7 +37,7 @@ from gatewright_gui.session.memory import (
     BlockSettings,
     way_out,
 )
-from gatewright_gui.session.unsaved import Typed
+from gatewright_gui.session.unsaved import Typed, TypedText
 
 NO_BLOCKS = mark(
     "A block is a text, a list or fields that an agent keeps under a label. Make one, or let an agent do it."

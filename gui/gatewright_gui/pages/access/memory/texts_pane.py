@@ -12,7 +12,7 @@ from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QComboBox, QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, JsonValue, ToolFailure, TypedText
+from gatewright.workspace.api import GatewrightError, JsonValue, ToolFailure
 from gatewright_gui.pages.access.memory.block_list import ago_words
 from gatewright_gui.pages.access.memory.text_dialog import Asked, TextDialog
 from gatewright_gui.pages.access.memory.value_pane import memory_button
@@ -32,7 +32,7 @@ from gatewright_gui.qt.widget.text_field import LargeTextEdit, SearchField
 from gatewright_gui.session.calls import cut
 from gatewright_gui.session.memory import way_out
 from gatewright_gui.session.remembered import Remembered, TextRow
-from gatewright_gui.session.unsaved import Typed
+from gatewright_gui.session.unsaved import Typed, TypedText
 from gatewright_gui.session.watch import MemoryWatch
 
 TEXT, ABOUT, WHEN, SCORE = range(4)
