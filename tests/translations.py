@@ -1,8 +1,9 @@
 """`python -m tests.translations`: brings the translations of the app up to date with the texts in its code.
 
-It gathers what stands in `tr`, `mark` and `counted`, writes it into `languages/LANGUAGE.po` beside what is translated
-already, compiles that to `.mo` and says what has no translation yet. A new language begins as an empty `.po` file.
-The files say nothing of the day or of the Babel that wrote them, so the same texts are the same bytes everywhere.
+It gathers what stands in `tr`, `mark`, `counted` and `forms`, writes it into `languages/LANGUAGE.po` beside what is
+translated already, compiles that to `.mo` and says what has no translation yet. A new language begins as an empty
+`.po` file. The files say nothing of the day or of the Babel that wrote them, so the same texts are the same bytes
+everywhere.
 """
 
 import ast
@@ -18,8 +19,8 @@ from tests.support.checkout import ROOT
 
 CODE = ROOT / "gui" / "gatewright_gui"
 FOLDER = ROOT / "resources" / "gatewright_resources" / "languages"
-KEYWORDS: dict[str, tuple[int, ...]] = {"tr": (1,), "mark": (1,), "counted": (2, 3)}
-"""Which arguments of which functions are texts, from 1; the two of `counted` are one and many."""
+KEYWORDS: dict[str, tuple[int, ...]] = {"tr": (1,), "mark": (1,), "counted": (2, 3), "forms": (1, 2)}
+"""Which arguments of which functions are texts, from 1; the two of `counted` and `forms` are one and many."""
 HEAD = ("Language", "Plural-Forms", "Content-Type")
 """What readers of a catalog need of its head."""
 

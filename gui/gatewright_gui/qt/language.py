@@ -37,6 +37,11 @@ def mark(text: str) -> str:
     return text
 
 
+def forms(one: str, many: str) -> tuple[str, str]:
+    """The two forms of a counted noun in a table of the code, which `counted` translates where it is shown."""
+    return one, many
+
+
 _KEYS = (
     *(mark("Ctrl"), mark("Shift"), mark("Space"), mark("Escape"), mark("Enter"), mark("Return"), mark("Del")),
     *(mark("Ins"), mark("Up"), mark("Down"), mark("Left"), mark("Right")),

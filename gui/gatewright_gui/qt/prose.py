@@ -126,5 +126,5 @@ class ProseLabel(QLabel):
             f'<span style="{style}">{html.escape(part)}</span>' if is_code else html.escape(part)
             for part, is_code in pieces(text)
         )
-        super().setText(f'<p dir="ltr" style="white-space:pre-wrap;margin:0">{LEFT_TO_RIGHT}{body}</p>' if body else "")
+        super().setText(f'<p style="white-space:pre-wrap;margin:0" dir="ltr">{LEFT_TO_RIGHT}{body}</p>' if body else "")
         self.setAccessibleName(plain(text))

@@ -15,7 +15,7 @@ from gatewright.workspace.api import (
     frozen,
     policy_diff,
 )
-from gatewright_gui.qt.language import counted, mark, tr
+from gatewright_gui.qt.language import counted, forms, mark, tr
 from gatewright_gui.session.effects import DANGEROUS
 
 _BREAK = "\ue000"
@@ -144,10 +144,10 @@ _AGAIN = {
 }
 """What could be done before in another way too."""
 _WAY_WORDS = {
-    (True, False): (mark("more way"), mark("more ways")),
-    (True, True): (mark("more way"), mark("more ways")),
-    (False, True): (mark("way"), mark("ways")),
-    (False, False): (mark("fewer way"), mark("fewer ways")),
+    (True, False): forms("more way", "more ways"),
+    (True, True): forms("more way", "more ways"),
+    (False, True): forms("way", "ways"),
+    (False, False): forms("fewer way", "fewer ways"),
 }
 
 
@@ -190,7 +190,7 @@ class Impact:
         return " ".join(filter(None, (tr("No one's access changes."), self.idle_words)))
 
 
-_IDLE = mark("tick has no effect yet."), mark("ticks have no effect yet.")
+_IDLE = forms("tick has no effect yet.", "ticks have no effect yet.")
 
 
 @frozen

@@ -24,7 +24,7 @@ from gatewright.workspace.api import (
     frozen,
     is_observed,
 )
-from gatewright_gui.qt.language import counted, mark, tr
+from gatewright_gui.qt.language import counted, forms, mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.session.catalogs import CatalogRow
 from gatewright_gui.session.clients import ClientSession, ServingProcess
@@ -37,11 +37,11 @@ FORM = "%Y-%m-%d %H:%M"
 _NAMED = 4
 """Agents that a sentence names."""
 _EFFECTS = {
-    Effect.READ: (mark("reads"), mark("read")),
-    Effect.CHANGE: (mark("changes"), mark("change")),
-    Effect.DELETE: (mark("deletes"), mark("delete")),
-    Effect.SEND: (mark("sends"), mark("send")),
-    Effect.RUN: (mark("runs programs"), mark("run programs")),
+    Effect.READ: forms("reads", "read"),
+    Effect.CHANGE: forms("changes", "change"),
+    Effect.DELETE: forms("deletes", "delete"),
+    Effect.SEND: forms("sends", "send"),
+    Effect.RUN: forms("runs programs", "run programs"),
 }
 _DANGERS = {
     Effect.DELETE: mark("{agents} can delete with it without asking."),

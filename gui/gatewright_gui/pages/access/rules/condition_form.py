@@ -43,7 +43,8 @@ class TermRow(QWidget):
         name = f"policy.when.{number}"
         self.field = named(QComboBox(), f"{name}.field", spoken=tr("Argument"))
         self.field.setEditable(True)
-        named(self.field.lineEdit(), spoken=tr("Argument"))
+        if (edit := self.field.lineEdit()) is not None:
+            named(edit, spoken=tr("Argument"))
         self.field.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.field.setMinimumContentsLength(8)
         self.relation = named(QComboBox(), f"{name}.relation", spoken=tr("Relation"))
