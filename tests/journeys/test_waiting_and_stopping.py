@@ -119,6 +119,7 @@ async def test_rule_is_observed_compared_and_enforced(hand: Hand, policy: Path) 
 async def test_rule_gets_times_and_holds_only_then(hand: Hand, policy: Path) -> None:
     window, hour = hand.window, datetime.now(ZoneInfo("Europe/Berlin")).hour
     await hand.go_to("rules")
+    await hand.click(hand.find("access.everyone", QAbstractButton))  # the rule is for all agents
     rules = hand.find("policy.rules", RuleList)
     await hand.click_cell(rules, table_row(rules, "no new scripts"))
     times = hand.find("policy.times.part", Segmented)

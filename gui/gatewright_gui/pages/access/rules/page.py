@@ -41,7 +41,7 @@ class RulesPage(Page):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.rules)
         panes = (self._own, self._stack)
-        split = split_of(Qt.Orientation.Vertical, "rules.agent", context.sizes, panes, (310, 330))
+        split = split_of(Qt.Orientation.Vertical, "rules.agent", context.sizes, panes, (230, 410))
         column_of(self._parts, stretch(split), into=self)
         self._connect()
         self._follow()
