@@ -22,6 +22,7 @@ from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.files.support import source_of
 from tests.gui.session.opened import Said, agents_page, agents_pane, demo, end, opened_window, settled, until
+from tests.support.largeworkspace import large_opener, write_large
 
 SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
 PLAIN = Qt.KeyboardModifier.NoModifier
@@ -192,6 +193,30 @@ async def test_the_selection_stays_while_preview_and_tree_follow_the_current_cel
     assert agents_page(window).tools.view.current_row == ("file", wanted.operation)
     (block,) = pane_of(window).view.blocks()
     assert (block.bottom - block.top, block.right - block.left) == (1, 1)
+
+
+async def test_the_selection_stays_though_the_rights_of_the_next_agent_come_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewright_gui.session.document.RIGHTS_AT_ONCE", 0)
+    preferences, opener = Preferences(tmp_path / "preferences.ini"), large_opener(20)
+    policy = write_large(tmp_path / "large", agents=5, tools=20)
+    window = await build_window(policy, preferences=preferences, theme="light", opener=opener)
+    try:
+        window.resize(1280, 800)
+        window.show()
+        await show_matrix(window)
+        first, other, *_ = window.document.agents
+        tool = next(name for name in first.tools if name not in other.tools)  # among the others in the tree of the next
+        pane_of(window).search.setText(tool)  # which opens the tool
+        await settled(window)
+        choose(window, first.agent_id, tool, "read")
+        for _ in range(3):
+            press(window, Qt.Key.Key_Right, SHIFT)
+            await settled(window)
+        assert list(pane_of(window).chosen_cells()) == [f"agent_{number:04}" for number in range(4)]
+    finally:
+        await end(window)
 
 
 async def test_space_turns_a_mixed_tool_off_and_the_next_brings_back_what_was_on(window: MainWindow) -> None:

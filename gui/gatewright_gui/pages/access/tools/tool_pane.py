@@ -87,6 +87,7 @@ class ToolPane(QWidget):
         """What turns on or off all that is shown; in the menu of presets."""
         self._shows_more = False
         """Whether the tools with nothing on are shown."""
+        self._is_filling = False
         self._opened_before: set[str] = set()
         """What was open before the filter was set; it is open again when the filter is taken away."""
         self._lay_out()
@@ -335,13 +336,18 @@ class ToolPane(QWidget):
         tool, operation = self._selection.tool, self._selection.operation
         if not self.rows.is_filtering:
             self._opened_before = self.view.open_names()
-        change(*wanted)
-        self.view.open_tools(self._opened_before)
-        self._show_groups()
-        if self.rows.is_filtering and self.rows.tool_count <= 50:
-            self.view.expandAll()
-        if tool and not self.view.show_row(tool, operation) and self.rows.tool_count:
-            self.view.choose_first()
+        self._is_filling = True  # rows that are current for a moment are nobody's choice
+        try:
+            change(*wanted)
+            self.view.open_tools(self._opened_before)
+            self._show_groups()
+            if self.rows.is_filtering and self.rows.tool_count <= 50:
+                self.view.expandAll()
+            if tool and not self.view.show_row(tool, operation) and self.rows.tool_count:
+                self.view.choose_first()
+        finally:
+            self._is_filling = False
+        self._row_changed()
         empty = self.rows.rowCount() == 0 and self.model.rowCount() > 0
         self.nothing.setVisible(empty)
         self.view.setVisible(not empty)
@@ -364,7 +370,7 @@ class ToolPane(QWidget):
 
     def _row_changed(self) -> None:
         tool, operation = self.view.current_row
-        if tool is None and self.rows.is_filtering and self.model.rowCount():
+        if self._is_filling or (tool is None and self.rows.is_filtering and self.model.rowCount()):
             return  # nothing fits for the moment: what is chosen stays
         self._selection.choose_tool(tool, operation)
         self.tell_row()
