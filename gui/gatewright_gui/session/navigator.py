@@ -1,12 +1,21 @@
-"""Wishes to go somewhere in the window: a page, a line of the policy, a tool of an agent, a level."""
+"""Wishes to go somewhere in the window: a page, a line of the policy, a tool, a level; and all places there are."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple, TypeAlias
 
 from PySide6.QtCore import QObject, Signal
 
-from gatewright.workspace.api import Address, CapabilityKind, JsonValue, PolicyRule
-from gatewright_gui.session.place import AgentPlace, LevelPlace, LinePlace, Place, PolicyPlace, RulePlace, ToolPlace
+from gatewright.workspace.api import Address, CapabilityKind, JsonValue, PolicyRule, Problem
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.place import (
+    AgentPlace,
+    LevelPlace,
+    LinePlace,
+    PolicyPlace,
+    RulePlace,
+    ToolPlace,
+    place_of_subject,
+)
 from gatewright_gui.session.selection import Selection
 
 DetailPart = Literal["why", "limits"]
@@ -201,6 +210,49 @@ class Navigator(QObject):
                 self.go_to_agent(place.agent_id, place.rule)
             case PolicyPlace():
                 self.go_to_policy_rule(place.index)
+
+
+Kind: TypeAlias = Literal["agent", "tool", "operation", "source", "problem"]
+MAX_PROBLEMS = 200
+"""The Problems page lists the rest."""
+
+
+class Place(NamedTuple):
+    """`name` is an id or a tool's name; of a problem its words, `at` where to. A tuple: there are tens of thousands."""
+
+    kind: Kind
+    name: str
+    operation: str = ""
+    detail: str = ""
+    at: RulePlace | None = None
+
+
+def places_of(document: Document) -> tuple[Place, ...]:
+    """All of them, agents first; empty when nothing is open."""
+    agents = [Place("agent", agent.agent_id, detail=agent.description) for agent in document.agents]
+    sources = [Place("source", source.source_id, detail=source.base_path) for source in document.policy.file_sources]
+    tools: list[Place] = []
+    operations: list[Place] = []
+    for facts in document.catalog:
+        tools.append(Place("tool", facts.name, detail=facts.description))
+        if facts.has_operations:
+            operations += [Place("operation", facts.name, op.name, op.description) for op in facts.operations]
+    problems = [
+        Place("problem", problem.message, detail=problem.code, at=place_of_problem(document, problem))
+        for problem in document.problems[:MAX_PROBLEMS]
+    ]
+    return (*agents, *tools, *operations, *sources, *problems)
+
+
+def place_of_problem(document: Document, problem: Problem) -> RulePlace | None:
+    """The place to look at a problem.
+
+    Its line where there is no better place, and always of a file that is not in force; None without a line.
+    """
+    is_in_force = document.is_open and (document.alarm is None or problem not in document.alarm.problems)
+    subject = problem.subject if is_in_force else None
+    better = place_of_subject(document.policy, subject) if subject is not None else None
+    return better or (LinePlace(problem.place.line) if problem.place is not None else None)
 
 
 def go_to(place: Place, navigator: Navigator, selection: Selection) -> None:

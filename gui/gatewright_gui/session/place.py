@@ -1,10 +1,9 @@
-"""Places in the open workspace to which one can go, and the place of the policy that a call or a problem is about."""
+"""The place of the policy that a call or a problem is about, as the window shows it."""
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
-from gatewright.workspace.api import ANY_TOOL, Address, AllowedOperations, Policy, Problem, Subject, frozen, split_name
+from gatewright.workspace.api import ANY_TOOL, Address, AllowedOperations, Policy, Subject, frozen, split_name
 from gatewright_gui.qt.language import tr
-from gatewright_gui.session.document import Document
 
 
 @frozen
@@ -148,46 +147,3 @@ def place_words(place: RulePlace | None) -> str:
             return tr("policy rule {name}", name=index + 1)
         case LinePlace() | None:
             return ""
-
-
-Kind: TypeAlias = Literal["agent", "tool", "operation", "source", "problem"]
-MAX_PROBLEMS = 200
-"""The Problems page lists the rest."""
-
-
-class Place(NamedTuple):
-    """`name` is an id or a tool's name; of a problem its words, `at` where to. A tuple: there are tens of thousands."""
-
-    kind: Kind
-    name: str
-    operation: str = ""
-    detail: str = ""
-    at: RulePlace | None = None
-
-
-def places_of(document: Document) -> tuple[Place, ...]:
-    """All of them, agents first; empty when nothing is open."""
-    agents = [Place("agent", agent.agent_id, detail=agent.description) for agent in document.agents]
-    sources = [Place("source", source.source_id, detail=source.base_path) for source in document.policy.file_sources]
-    tools: list[Place] = []
-    operations: list[Place] = []
-    for facts in document.catalog:
-        tools.append(Place("tool", facts.name, detail=facts.description))
-        if facts.has_operations:
-            operations += [Place("operation", facts.name, op.name, op.description) for op in facts.operations]
-    problems = [
-        Place("problem", problem.message, detail=problem.code, at=place_of_problem(document, problem))
-        for problem in document.problems[:MAX_PROBLEMS]
-    ]
-    return (*agents, *tools, *operations, *sources, *problems)
-
-
-def place_of_problem(document: Document, problem: Problem) -> RulePlace | None:
-    """The place to look at a problem.
-
-    Its line where there is no better place, and always of a file that is not in force; None without a line.
-    """
-    is_in_force = document.is_open and (document.alarm is None or problem not in document.alarm.problems)
-    subject = problem.subject if is_in_force else None
-    better = place_of_subject(document.policy, subject) if subject is not None else None
-    return better or (LinePlace(problem.place.line) if problem.place is not None else None)

@@ -1,11 +1,10 @@
-"""Tools by where they come from and what they work on. For the worker process: nothing of Qt is loaded."""
+"""Tools by where they come from: our own, or those of one catalog. For the worker process: nothing of Qt is loaded."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from gatewright.workspace.api import Catalog, CatalogType, Roots, ToolFacts, frozen, roots_by_tool
+from gatewright.workspace.api import Catalog, CatalogType, frozen
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.session.document import Document
 from gatewright_gui.session.readings import BUILT_IN, COMPOSITION
 
 T = TypeVar("T")
@@ -50,26 +49,3 @@ def by_origin(
     for tool in tools:
         found.setdefault(origin_of(tool), []).append(tool)
     return {origin: held for origin, held in found.items() if held}
-
-
-def works_on(document: Document) -> Mapping[str, str]:
-    """By tool; nothing of a tool of which it is not known."""
-    roots = document.policy.roots
-    found = ((facts.name, _words(facts, roots)) for facts in document.catalog)
-    return {name: words for name, words in found if words}
-
-
-def _words(facts: ToolFacts, roots: Roots) -> str:
-    if facts.origin != "built-in":
-        return ""
-    if facts.needs_source:
-        return tr("works on the files of the agent's sources")
-    named = [_named(root, folder) for root in roots_by_tool().get(facts.name, ()) if (folder := roots.folder(root))]
-    if not named:
-        return ""
-    folders = f" {tr('and')} ".join(named)
-    return tr("works on {folders}: roots, where FsRead and FsWrite decide", folders=folders)
-
-
-def _named(root: str, folder: str) -> str:
-    return f"`{folder}`" if folder == root else f"`{folder}` ({root})"

@@ -31,9 +31,8 @@ from gatewright_gui.session.document import Document, FileAlarm, Step
 from gatewright_gui.session.draft import PolicyDraft
 from gatewright_gui.session.exporting import ExportKind
 from gatewright_gui.session.message import Message
-from gatewright_gui.session.navigator import Navigator, go_to
+from gatewright_gui.session.navigator import Navigator, Place, go_to
 from gatewright_gui.session.opening import POLICY_NAME
-from gatewright_gui.session.place import Place
 from gatewright_gui.session.question import PendingApproval
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.selfcheck import CheckCount, CheckProgress

@@ -25,7 +25,7 @@ from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.text_field import SearchField
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.place import Kind, Place, places_of
+from gatewright_gui.session.navigator import Kind, Place, places_of
 
 ICONS: dict[Kind, str] = {
     "agent": "bot",

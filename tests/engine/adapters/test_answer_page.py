@@ -33,6 +33,7 @@ from gatewright.adapters.answer_page import MOST_BODY, AnswerPages
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Approval, Outcome, Status
 from gatewright.gate.approval import ApprovalRequest, IdRecord, WholeCall
+from gatewright.policy.delegation import Lineage
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.tool import Tool
@@ -270,6 +271,7 @@ _OTHER: dict[str, Any] = {
     "due_wall_s": 7.0,
     "process_id": 7,
     "whole": WholeCall("plan", {}, "c1"),
+    "lineage": Lineage("clerk", "helper"),
 }
 
 

@@ -248,7 +248,7 @@ EDITS: list[tuple[Callable[[Policy], Edit], str, list[str]]] = [
     ),
     (
         lambda policy: set_approval(policy, FACTS, "archivist", "read_only", Verdict.DENY),
-        "deny `read_only` for `archivist` by approvals",
+        "turn off `read_only` for `archivist` by approvals",
         [
             '-approvals = { "file.delete" = "ask", read_only="allow" } # care',
             '+approvals = { "file.delete" = "ask", read_only="deny" } # care',

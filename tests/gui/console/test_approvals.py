@@ -234,6 +234,9 @@ async def test_call_that_asks_and_what_stands_after_it_move_nothing_beside_them(
     def places() -> list[tuple[int, int]]:
         return [(at.x(), at.y()) for at in (control.mapTo(page, QPoint()) for control in controls)]
 
+    call(page, **APPEND)
+    await paused(page)
+    await laid_out()
     before = places()
     bar = await asked(page, APPEND)
     await laid_out()

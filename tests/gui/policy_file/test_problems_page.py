@@ -18,8 +18,8 @@ from gatewright_gui.pages.access.rules import RulesPage
 from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.pages.policy_file.problems import ABOUT, FIX, MESSAGE, PLACE, ProblemModel, ProblemsPage
 from gatewright_gui.pages.servers.server_dialogs import TrustDialog
-from gatewright_gui.session.navigator import go_to
-from gatewright_gui.session.place import AgentPlace, place_of_subject, places_of
+from gatewright_gui.session.navigator import go_to, places_of
+from gatewright_gui.session.place import AgentPlace, place_of_subject
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, demo, opened_window, settled, until
 from tests.gui.watchdog.watching import Watching

@@ -16,7 +16,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QLabel, QLineEdit, QToolTip, QWidget
 
 from gatewright_gui.pages.trial import TrialPage
-from gatewright_gui.qt.plaintext import LONGEST_TIP, line_text
+from gatewright_gui.qt.plaintext import LEFT_TO_RIGHT, LONGEST_TIP, line_text
 from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import all_rows
@@ -49,7 +49,8 @@ async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
 
 
 def unseen(text: str) -> list[str]:
-    """The characters that nobody sees, or that turn others around."""
+    """The characters that nobody sees, or that turn others around, but for our mark where a sentence begins."""
+    text = re.sub(f"^(<p [^>]*>)?{LEFT_TO_RIGHT}", "", text)
     kept = "\n\t\N{PARAGRAPH SEPARATOR}"
     return [hex(ord(c)) for c in text if c not in kept and (unicodedata.category(c) in UNSEEN or c in EMPTY)]
 

@@ -21,7 +21,7 @@ def home(tour: Tour) -> None:
         shown = sum(flow.count.every for flow in rows if flow.agent == at)
         tour.check(f"as many operations of {agent.agent_id} are on as its model is shown", shown, wanted)
     tour.choose("home.mode", "risk")
-    tour.show("home", tour.text_of("home.headline"))
+    tour.show("home", tour.text_of("home.headline").replace("\n", " "))
 
 
 def rules(tour: Tour) -> None:

@@ -27,7 +27,8 @@ from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import SectionHeader
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.session.causes import causes_of, mends_of, mends_of_all, names_of_mends
-from gatewright_gui.session.place import RulePlace, place_of_problem, place_words
+from gatewright_gui.session.navigator import place_of_problem
+from gatewright_gui.session.place import RulePlace, place_words
 from gatewright_gui.session.verbs import file as verbs
 
 MESSAGE, ABOUT, PLACE, FIX = range(4)

@@ -35,7 +35,7 @@ class EmptyState(QWidget):
         self._is_known = True
         self._said: tuple[str | None, ...] = ()
         self._icon = IconLabel(icon, "muted", size=32)
-        self._title = Label()
+        self._title = Label(wraps=True)
         self._title.setProperty("kind", "title")
         self._advice = Label(wraps=True)
         self._advice.setProperty("kind", "muted")
@@ -124,14 +124,16 @@ class EmptyState(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        self._fit_advice()
+        self._advice.setVisible(self._is_known and bool(self._advice.text()))
+        for label in (self._title, self._advice):
+            self._fit_words(label)
         self._icon.setVisible(self._is_known and self.height() >= self.minimumSizeHint().height() + self._icon_room)
 
-    def _fit_advice(self) -> None:
-        self._advice.setVisible(self._is_known and bool(self._advice.text()))
-        if self._advice.isHidden():
+    def _fit_words(self, label: Label) -> None:
+        """Give a text the width that it needs, or that there is, and the height that it has at that width."""
+        if label.isHidden():
             return
-        self._advice.ensurePolished()
-        whole = self._advice.fontMetrics().horizontalAdvance(self._advice.text()) + 4
+        label.ensurePolished()
+        whole = label.fontMetrics().horizontalAdvance(label.text()) + 4
         width = min(_LINE_WIDTH, whole, max(_NARROWEST, self.width() - 2 * current_look().tokens.space_3))
-        self._advice.setFixedSize(width, max(self._advice.heightForWidth(width), self._advice.fontMetrics().height()))
+        label.setFixedSize(width, max(label.heightForWidth(width), label.fontMetrics().height()))

@@ -28,28 +28,28 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.session.document import Document
 
 if TYPE_CHECKING:
     from gatewright_gui.session.derive import Deriver
+    from gatewright_gui.session.document import Document
 
 
-def set_approval(document: Document, agent_id: str, key: str, verdict: Verdict) -> bool:
+def set_approval(document: "Document", agent_id: str, key: str, verdict: Verdict) -> bool:
     """Give a key a verdict."""
     return document.push(lambda policy, catalog: agentedit.set_approval(policy, catalog, agent_id, key, verdict))
 
 
-def rename_approval(document: Document, agent_id: str, key: str, new_key: str) -> bool:
+def rename_approval(document: "Document", agent_id: str, key: str, new_key: str) -> bool:
     """The same verdict for another key."""
     return document.push(lambda policy, catalog: agentedit.rename_approval(policy, catalog, agent_id, key, new_key))
 
 
-def remove_approval(document: Document, agent_id: str, key: str) -> bool:
+def remove_approval(document: "Document", agent_id: str, key: str) -> bool:
     """Take a key away."""
     return document.push(lambda policy, _tools: agentedit.remove_approval(policy, agent_id, key))
 
 
-def approval_refusal(document: Document, agent_id: str, key: str, was: str | None = None) -> str:
+def approval_refusal(document: "Document", agent_id: str, key: str, was: str | None = None) -> str:
     """Why there cannot be such a key; empty when there can."""
     if was is not None:
         return document.refusal(lambda policy, catalog: agentedit.rename_approval(policy, catalog, agent_id, was, key))
@@ -76,34 +76,34 @@ class ConstraintWish:
     was: str | None = None
 
 
-def set_limit(document: Document, agent_id: str, tool: str, limit: Limit, operations: Operations) -> bool:
+def set_limit(document: "Document", agent_id: str, tool: str, limit: Limit, operations: Operations) -> bool:
     """Limit a tool, or only some operations of it."""
     return document.push(lambda policy, catalog: ruleedit.set_limit(policy, catalog, agent_id, tool, limit, operations))
 
 
-def change_rule(document: Document, standing: RulePosition, kind: RuleKind) -> bool:
+def change_rule(document: "Document", standing: RulePosition, kind: RuleKind) -> bool:
     """Another value for a rule where it stands."""
     return document.push(lambda policy, _tools: ruleedit.change_rule(policy, standing, kind))
 
 
-def bind_rule(document: Document, standing: RulePosition, operations: Operations, field: str | None = None) -> bool:
+def bind_rule(document: "Document", standing: RulePosition, operations: Operations, field: str | None = None) -> bool:
     """Let a rule, or what it says of one argument, hold for some operations only, or for all of them."""
     return document.push(lambda policy, catalog: ruleedit.bind_rule(policy, catalog, standing, operations, field))
 
 
-def remove_rule(document: Document, standing: RulePosition, field: str | None = None) -> bool:
+def remove_rule(document: "Document", standing: RulePosition, field: str | None = None) -> bool:
     """Take a rule away; with a field, only what it says of that argument."""
     if field is None:
         return document.push(lambda policy, _tools: ruleedit.remove_rule(policy, standing))
     return document.push(lambda policy, _tools: ruleedit.remove_constraint(policy, standing, field))
 
 
-def constrain(document: Document, wish: ConstraintWish) -> bool:
+def constrain(document: "Document", wish: ConstraintWish) -> bool:
     """Write a constraint: a new one, or another for one that stands."""
     return document.push(lambda policy, catalog: _constraint_edit(policy, catalog, wish))
 
 
-def constraint_refusal(document: Document, wish: ConstraintWish) -> str:
+def constraint_refusal(document: "Document", wish: ConstraintWish) -> str:
     """Why it could not be written; empty when it could."""
     return document.refusal(lambda policy, catalog: _constraint_edit(policy, catalog, wish))
 

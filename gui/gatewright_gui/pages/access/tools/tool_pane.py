@@ -40,7 +40,7 @@ from gatewright_gui.session.document import ChangeSet
 from gatewright_gui.session.path_share import Shares
 from gatewright_gui.session.readings import is_strange, readings
 from gatewright_gui.session.tokens import TokenReport
-from gatewright_gui.session.tool_groups import works_on
+from gatewright_gui.session.workson import works_on
 
 if TYPE_CHECKING:
     from gatewright_gui.session.verbs.rights import ManyRights, Target, Wish
