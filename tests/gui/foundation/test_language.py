@@ -16,7 +16,6 @@ from tests.gui.dress import app_in
 from tests.translations import CODE, FOLDER, compile_catalog, gather, read, untranslated
 
 HOW = "run python -m tests.translations and translate what it lists"
-HOW = "run python -m tests.translations and translate what it lists"
 FILES = sorted(FOLDER.glob("*.po"))
 SHOWING = frozenset(
     [
