@@ -49,6 +49,7 @@ from gatewright_gui.session.clients import ClientFile, Clients, ClientStatus
 from gatewright_gui.session.coding_agents import HostStatus, edit_to_remove
 from gatewright_gui.session.confinement import standing_of, why_not_run
 from gatewright_gui.session.effects import OriginReach, origins_of
+from gatewright_gui.session.navigator import Place, go_to
 from gatewright_gui.session.recent_calls import RecentCalls, RecentCallsWatch, ToolCalls
 from gatewright_gui.session.servers import (
     Connected,
@@ -486,7 +487,7 @@ class ServersPage(Page):
 
     def _go_to_agent(self, agent_id: str) -> None:
         if agent_id in self._document.policy.agents:
-            self._context.navigator.go_to_agent(agent_id)
+            go_to(Place("agent", agent_id), self._context.navigator, self._context.selection)
         else:
             told = tr("there is no agent `{agent}` in the policy as it is edited", agent=agent_id)
             self._document.say("info", told)

@@ -17,6 +17,7 @@ from gatewright_gui.qt.widget.button import CopyButton, text_button
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.block_access import mildest
 from gatewright_gui.session.file_access import GROUPS, FileAccess, OperationAnswer, file_access
+from gatewright_gui.session.navigator import Place, go_to
 
 TASK = "files.who"
 _HINT = mark("Choose a cell to read why. Return or a double click goes to the operation.")
@@ -119,4 +120,4 @@ class WhoQuestion(QObject):
             tool, operation = chosen
             self._context.navigator.go_to_tool(agent_id, tool, operation or None, "why")
         else:
-            self._context.navigator.go_to_agent(agent_id)
+            go_to(Place("agent", agent_id), self._context.navigator, self._context.selection)
