@@ -14,6 +14,7 @@ import re
 import secrets
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
@@ -198,7 +199,7 @@ class ServerInstaller:
                 raise _damage(package, target)
             return found
         finally:
-            await in_own_thread(shutil.rmtree, made, ignore_errors=True)
+            await in_own_thread(_remove, made)
 
     async def _from_npm(self, package: Package, folder: Path, steps: Steps, scripts: bool) -> _Work:
         npm, _ = self._program("npm", _NODE), self._program("node", _NODE)
@@ -313,6 +314,15 @@ def _slug(package: Package, version: str) -> str:
     wish = [*sorted(package.extras), package.python, package.name.partition("[")[2], package.program]
     tail = f"-{hashlib.sha256(json.dumps(wish).encode()).hexdigest()[:8]}" if any(wish) else ""
     return f"{package.name.partition('[')[0].replace('/', '+')}@{version}{tail}"
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder in which the children of a killed step may still write for a moment: nobody reports their end."""
+    for _ in range(100):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.01)
 
 
 def _move(made: Path, target: Path, *, anew: bool) -> None:
