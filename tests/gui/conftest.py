@@ -61,7 +61,7 @@ def _shape(app: QApplication) -> tuple[object, ...]:
 
 @pytest.fixture(autouse=True)
 def in_light(one_theme: Theme, qapp: QApplication) -> None:
-    """As when the app starts."""
+    """Put the light theme on, as when the app starts."""
     one_theme.prepare(qapp, "light")
     qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 

@@ -86,7 +86,7 @@ class Document(QObject):
     said = Signal(object)
     """Message."""
     noted = Signal(str)
-    """What somebody changed beside the policy, without an edit that could be undone."""
+    """A change beside the policy, without an edit that could be undone: its words."""
     _tools_moved = Signal()
     """The program brought a tool, or took one back, in whichever thread."""
 

@@ -259,6 +259,7 @@ def go_to(place: Place, navigator: Navigator, selection: Selection) -> None:
     """Show a place. A tool is shown for the agent that is chosen."""
     match place.kind:
         case "agent":
+            selection.show_everyone(on=False)
             selection.choose_agent(place.name)
             navigator.go_to_page("tools")
         case "tool" | "operation":

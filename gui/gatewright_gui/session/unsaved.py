@@ -31,7 +31,7 @@ class Typed(QObject):
     """Texts typed over the memory and the text of the policy that is open, by a name. `end` it with the window."""
 
     read = Signal()
-    """What earlier windows left is known."""
+    """Emitted once the texts that earlier windows left are known."""
 
     def __init__(self, document: Document, tasks: TaskOwner, parent: QObject) -> None:
         super().__init__(parent)

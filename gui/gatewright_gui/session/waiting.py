@@ -128,7 +128,7 @@ class StandingAnswers(QObject):
         self.lapsed: tuple[Stale, ...] = ()
         """The latest first."""
         self.uses: dict[str, int] = {}
-        """How often each standing answer was used today, by its id."""
+        """Return the uses of each standing answer today, by its id."""
         self.unreached = 0
         """The calls that asked today while nobody could be reached."""
         self.is_known = False

@@ -125,7 +125,7 @@ class SourceWatch(QObject):
 
 
 LOOK_MS = 500
-"""How often it is looked, while there is somebody who wants to know."""
+"""The time between two looks, while somebody wants to know."""
 
 
 class MemoryWatch(QObject):

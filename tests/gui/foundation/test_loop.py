@@ -44,7 +44,7 @@ def test_tasks_left_over_are_cancelled_before_run_returns(qapp: QApplication) ->
 
 
 def test_a_task_goes_on_though_another_one_handles_events_meanwhile(qapp: QApplication) -> None:
-    """As a dialog that one waits for, or a drag: the step of one task comes within that of another."""
+    """The step of one task comes within that of another, as with a dialog that one waits for, or a drag."""
     steps: list[str] = []
 
     async def other() -> None:

@@ -94,9 +94,10 @@ async def test_client_on_standard_input_is_shown_with_its_calls_and_leads_to_its
         assert "connected on standard input since" in words
         assert "It is agent `reader`." in words
         assert "2 calls, 1 denied." in words
+        window.selection.show_everyone(on=True)
         press(page, "servers.agent")
         await until(lambda: window.shelf.current_key == "tools")
-        assert window.selection.agent_id == "reader"
+        assert (window.selection.agent_id, window.selection.is_everyone) == ("reader", False)
         window.show_page("servers")
     await until(lambda: not served(page))
 

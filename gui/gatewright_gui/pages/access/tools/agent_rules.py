@@ -1,4 +1,4 @@
-"""What an agent is granted, what asks first, which catalogs it has whole, and its sub-agents, as the rows of one table;
+"""The grants of an agent, what asks first, its whole catalogs and its sub-agents, as the rows of one table;
 edits go to verbs.
 
 Capabilities: those granted, then those that its tools need and lack. Approvals: the tiers, the agent's own keys, then

@@ -1,4 +1,4 @@
-"""What the chosen agent is granted, what asks first, its whole catalogs and its sub-agents, edited in place."""
+"""The grants of the chosen agent, what asks first, its whole catalogs and its sub-agents, edited in place."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -68,7 +68,7 @@ class MatrixView(QTableView):
         self._painter = CellPainter()
         self.setItemDelegate(Delegate(self))
         self._fitted: tuple[object, ...] = ()
-        """What the edges were fitted to."""
+        """The sizes and rows to which the edges were fitted."""
         self._pressed = self._mouse = QPoint(-1, -1)
         self._before_line = (-1, -1)
         self.agent_edge, self.tool_edge = AgentEdge(), ToolEdge()
