@@ -1,7 +1,8 @@
 """Tools that a coding agent runs itself, in the Console: decided from the folder in which the agent works."""
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -12,6 +13,7 @@ from PySide6.QtWidgets import QApplication
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.session.calls import CallRecord, CallRequest
+from gatewright_gui.session.question import Reply
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.hooks import agreement
 from tests.engine.hooks.world import HookWorld
@@ -51,17 +53,31 @@ async def decide(page: TrialPage, tool: str, arguments: dict[str, object]) -> Ca
     return await settled(page, count + 1)
 
 
+async def answered(window: MainWindow, world: HookWorld, tool: str, given: Mapping[str, object], call_id: str) -> str:
+    """Return the answer of the hook; a question waits for the window, the operator, which refuses it."""
+    await until(lambda: window.waiting.is_known)
+    answer = asyncio.ensure_future(world.ask(tool, given, call_id, permission_mode="default"))
+    await until(lambda: answer.done() or bool(window.waiting.questions))
+    if answer.done():
+        return str(answer.result()["permissionDecision"])
+    assert window.waiting.questions[0].called == f"claude.{tool}"
+    window.waiting.questions[0].answer(Reply(approved=False))
+    assert (await answer)["permissionDecision"] == "deny"
+    await until(lambda: not window.waiting.questions)
+    return "ask"
+
+
 async def test_console_decides_what_a_hook_answers_in_a_project(window: MainWindow, world: HookWorld) -> None:
     page, dice = page_of(window), Random()
     with TemporaryDirectory(prefix="gw", dir="/tmp") as run:
         world.run, world.environment["XDG_RUNTIME_DIR"] = Path(run), run
         try:
             await agreement.start(world)
-            for number in range(CALLS):
-                tool, given = agreement.call(dice)
+            calls = [("Bash", {"command": "git status"}), *(agreement.call(dice) for _ in range(CALLS))]
+            for number, (tool, given) in enumerate(calls):
                 record = await decide(page, f"claude.{tool}", given)
-                answer = await world.ask(tool, given, f"t{number}", permission_mode="default")
-                assert answer["permissionDecision"] == str(record.verdict), (tool, given, answer, record.reason)
+                said = await answered(window, world, tool, given, f"t{number}")
+                assert said == str(record.verdict), (tool, given, record.reason)
         finally:
             world.end()
 

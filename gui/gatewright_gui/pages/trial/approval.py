@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QGridLayout, QLineEdit, QMenu, QPush
 from gatewright.workspace.api import Address, JsonValue
 from gatewright_gui.pages.trial.json_tree import JsonTreeView
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import Part, column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import Part, column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import button_text
@@ -86,10 +86,7 @@ class ApprovalBar(QWidget):
         self._where = named(Chip("", role="neutral"), f"{name}.approval.where")
         self._code = CodeView(tr("What the call would do"))
         self.tree = JsonTreeView(tasks, name=f"{name}.approval.tree") if tasks is not None else None
-        self._shown = QStackedWidget()
-        self._shown.addWidget(self._code)
-        if self.tree is not None:
-            self._shown.addWidget(self.tree)
+        self._shown: QWidget = self._code if self.tree is None else stack_of(self._code, self.tree)
         self._parts = named(Segmented(tr("What is shown")), f"{name}.approval.part")
         self._parts.add_segment("arguments", tr("Arguments"))
         self._parts.add_segment("diff", tr("Diff"), tooltip=tr("The difference that would be written"))
@@ -334,7 +331,8 @@ class ApprovalBar(QWidget):
             return
         is_change = part == "diff" and question.diff is not None
         self._change.setVisible(is_change)
-        self._shown.setCurrentWidget(self._code if is_change or self.tree is None else self.tree)
+        if isinstance(self._shown, QStackedWidget):
+            self._shown.setCurrentIndex(0 if is_change else 1)
         if is_change and question.diff is not None:
             said, change = change_words(question.diff, question.operation)
             self._change.set_text(said)

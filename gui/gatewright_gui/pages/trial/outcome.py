@@ -159,6 +159,7 @@ class OutcomePanel(QWidget):
         self.verdict.setHidden(asking)
         self.result.setHidden(asking)
         self._spare.setVisible(asking)
+        self._split.refresh()  # else it asks for the room of both panes until its next event, and the window grows
 
     def set_why_not(self, why_not: str) -> None:
         """Why the tool that is to be called is not run here; empty where it is."""
