@@ -111,6 +111,7 @@ if TYPE_CHECKING:
         references_in,
         step_operations,
     )
+    from gatewright.policy.delegation import Lineage
     from gatewright.policy.document import (
         Agent,
         Catalog,
@@ -309,6 +310,7 @@ if TYPE_CHECKING:
         ReplayedCall,
         decide_again,
         lacks_of,
+        lineage_of,
         replay,
         replay_rule,
         touches,
@@ -380,6 +382,7 @@ door(
             "BadReference", "Composition", "CompositionStep", "MAX_STEPS", "Reference", "step_operations",
             "reference_of", "references_in",
         ),
+        "gatewright.policy.delegation": ("Lineage",),
         "gatewright.policy.observe": (
             "Comparison", "MOST_OBSERVE_S", "NotedCount", "Observed", "ObservedKind", "is_observed", "observed_parts",
             "set_observed",
@@ -496,7 +499,8 @@ door(
         "gatewright.workspace.policytext": ("WorkspaceImage",),
         "gatewright.workspace.policy_reader": ("text_problems",),
         "gatewright.workspace.replay": (
-            "Replay", "ReplayedCall", "decide_again", "lacks_of", "replay", "replay_rule", "touches", "worked_in",
+            "Replay", "ReplayedCall", "decide_again", "lacks_of", "lineage_of", "replay", "replay_rule", "touches",
+            "worked_in",
         ),
         "gatewright.workspace.attachment": ("roots_by_tool",),
         "gatewright.workspace.toolfile": (

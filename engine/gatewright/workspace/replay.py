@@ -182,15 +182,17 @@ def decide_again(workspace: Workspace, call: LoggedCall, sent: Mapping[str, Any]
     """Decide a call with the arguments that the log keeps, in the folder and for the agents that it names, without any
     effect. Raises GatewrightError.
     """
-    line, agent_id = _lineage(call, sent), call.agent
+    line, agent_id = lineage_of(call, sent), call.agent
     if line is not None:  # who a sub-agent is hangs on the policy, as before the gate
         agent_id = line.sub_agent(workspace.policy).agent_id
     given = cast("dict[str, JsonValue]", sent.get("arguments") or {})
     return workspace.decide(agent_id, call.tool, given, folder=worked_in(sent), lineage=line)
 
 
-def _lineage(call: LoggedCall, sent: Mapping[str, Any]) -> Lineage | None:
-    """Return the descent of the sub-agent that made the call, in a row without it as its callers tell it."""
+def lineage_of(call: LoggedCall, sent: Mapping[str, Any]) -> Lineage | None:
+    """Return the descent of the sub-agent that made the call, in a row without it as its callers tell it; None for an
+    agent that nobody started. Raises WorkspaceError for a row that tells nonsense.
+    """
     if "lineage" in sent:
         try:
             return Lineage.from_json(sent["lineage"])

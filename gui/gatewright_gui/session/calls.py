@@ -21,7 +21,7 @@ from gatewright_gui.session.call_paths import FilesOf, files_of
 from gatewright_gui.session.readings import BUILT_IN
 
 if TYPE_CHECKING:
-    from gatewright.workspace.api import Tool, ToolFacts, ToolListing, ToolRight
+    from gatewright.workspace.api import Lineage, Tool, ToolFacts, ToolListing, ToolRight
 
 Kind = Literal["decide", "run"]
 Missing: TypeAlias = Callable[[str, Mapping[str, object]], Sequence[ArgumentIssue]]
@@ -90,13 +90,14 @@ class ShownTool:
 @frozen
 class CallRequest:
     """The call to decide or run. `arguments`: JSON text, or the values of a form. `folder`: where the coding agent
-    works, for a tool that it runs itself; empty for any other.
+    works, for a tool that it runs itself; empty for any other. `lineage`: of the sub-agent that makes it.
     """
 
     agent_id: str
     tool: str
     arguments: str | Mapping[str, JsonValue] = field(hash=False)
     folder: str = ""
+    lineage: "Lineage | None" = None
 
     @property
     def text(self) -> str:

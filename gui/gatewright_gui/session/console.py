@@ -305,8 +305,14 @@ class Console(QObject):
         use_copy = self._copy.exists and not run.is_live
         gate = self._in_step(run) if use_copy else workspace
         began = time.perf_counter()
-        given, folder = request.arguments, request.folder
-        decision = gate.decide(request.agent_id, request.tool, given, session=run.session, folder=folder)
+        decision = gate.decide(
+            request.agent_id,
+            request.tool,
+            request.arguments,
+            session=run.session,
+            folder=request.folder,
+            lineage=request.lineage,
+        )
         elapsed = (time.perf_counter() - began) * 1000
         for row in decision.trace:
             self._pass(run, row, gate)
@@ -346,6 +352,7 @@ class Console(QObject):
                 on_stage=lambda row: self._pass(run, row, to),
                 on_piece=partial(self._take_piece, run),
                 on_step=self._walk,
+                lineage=request.lineage,
             )
         finally:
             leave()

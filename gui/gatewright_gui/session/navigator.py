@@ -1,7 +1,7 @@
 """Wishes to go somewhere in the window: a page, a line of the policy, a tool, a level; and all places there are."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from PySide6.QtCore import QObject, Signal
 
@@ -17,6 +17,9 @@ from gatewright_gui.session.place import (
     place_of_subject,
 )
 from gatewright_gui.session.selection import Selection
+
+if TYPE_CHECKING:
+    from gatewright.workspace.api import Lineage
 
 DetailPart = Literal["why", "limits"]
 DEFAULT_LEVEL = -1
@@ -55,7 +58,7 @@ class Navigator(QObject):
     """The keys are to go to that question."""
     waiting_requested = Signal(object)
     """tuple[str, ...], digests of calls of another process: the oldest of them that waits is to be shown."""
-    call_requested = Signal(object, object, object, object, object)
+    call_requested = Signal(object, object, object, object, object, object)
     """Agent id, tool, operation or None, arguments or None, the folder of a coding agent or "": the Console begins a
     call of it.
     """
@@ -150,12 +153,13 @@ class Navigator(QObject):
         operation: str | None = None,
         arguments: Mapping[str, JsonValue] | None = None,
         folder: str = "",
+        lineage: "Lineage | None" = None,
     ) -> None:
         """Begin a call of a tool in the Console, filled in where there are arguments; ``folder``: where the coding
-        agent works, for a tool that it runs itself.
+        agent works, for a tool that it runs itself; ``lineage``: of the sub-agent that makes it.
         """
         self.page_requested.emit("try")  # first, as above
-        self.call_requested.emit(agent_id, tool, operation, arguments, folder)
+        self.call_requested.emit(agent_id, tool, operation, arguments, folder, lineage)
 
     def decide_call(self, agent_id: str, tool: str, operation: str, arguments: Mapping[str, JsonValue]) -> None:
         """Begin a call in the Console, and let the gate decide it."""

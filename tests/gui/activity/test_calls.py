@@ -26,6 +26,8 @@ from PySide6.QtWidgets import (
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import AuditLog, key_folder
+from gatewright.policy.delegation import Lineage
+from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.activity import ActivityPage
 from gatewright_gui.pages.activity.rows import CALL, CLIENT, REASON, TOOK, VERDICT
@@ -33,6 +35,7 @@ from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.session.audit import LoggedCall
 from gatewright_gui.session.audit_call import outcomes
+from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, settled, until
 from tests.support.checkout import ROOT
@@ -67,6 +70,20 @@ def policy(tmp_path: Path) -> Path:
     (folder / "docs/a.md").write_text("one\n", encoding="utf-8")
     (folder / "policy.toml").write_text(POLICY, encoding="utf-8")
     return folder / "policy.toml"
+
+
+SUB_AGENTS = """\
+
+[agents.boss]
+tools = ["block"]
+sub_agents = ["archivist"]
+
+[[policy.rules]]
+name = "hands off"
+effect = "deny"
+agents = ["boss"]
+tools = ["file"]
+"""
 
 
 @pytest.fixture
@@ -325,6 +342,49 @@ async def test_rows_of_another_process_come_on_top_without_moving_what_one_reads
         await make_calls(policy)
         await until(lambda: page.model.rowCount() == 304)
         assert page.view.rowAt(0) == 0
+
+
+async def test_call_of_a_sub_agent_is_tried_under_who_started_it_until_that_is_left_out(
+    policy: Path, tmp_path: Path
+) -> None:
+    policy.write_text(POLICY + SUB_AGENTS, encoding="utf-8")
+    with Workspace.open(policy) as workspace:
+        lineage = Lineage("boss", "archivist", (("archivist",),), "one")
+        await workspace.call("archivist", "file", {"op": "read", "path": "a.md"}, lineage=lineage)
+    async with opened_window(policy, tmp_path) as window:
+        page = await page_of(window, 2)
+        await choose(window, page, 0)
+        press(page, "activity.try")
+        console = window.shelf.page("try")
+        assert isinstance(console, TrialPage)
+        request = console.request
+        await until(lambda: request.tool_name == "file" and request.form.values_as_far() != {})
+        await settled(window)
+        assert request.agent_id == "archivist"
+        assert request.origin.text == "Sub-agent, started by boss"
+        assert (await decided(console)).reason.startswith("the caller `boss` is denied this")
+        stale = console.findChild(QWidget, "console.stale")
+        assert stale is not None
+        assert not stale.isVisible()
+
+        QTest.mouseClick(request.alone_button, Qt.MouseButton.LeftButton)
+        await until(stale.isVisible)
+        assert not request.origin.isVisible()
+        assert (await decided(console)).verdict is Verdict.ALLOW
+
+        console.history.edit_requested.emit(console.console.records[0])
+        await until(request.origin.isVisible)
+        request.choose_agent("boss")
+        assert not request.origin.isVisible()
+        assert request.lineage is None
+
+
+async def decided(console: TrialPage) -> CallRecord:
+    """Decide the call that is filled in by a click."""
+    count = len(console.console.records)
+    QTest.mouseClick(console.decide_button, Qt.MouseButton.LeftButton)
+    await until(lambda: len(console.console.records) > count and not console.console.is_busy)
+    return console.console.records[-1]
 
 
 async def test_denied_call_says_by_which_line_and_is_decided_again_filled_in_and_mended(

@@ -60,7 +60,7 @@ async def answered(window: MainWindow, world: HookWorld, tool: str, given: Mappi
     await until(lambda: answer.done() or bool(window.waiting.questions))
     if answer.done():
         return str(answer.result()["permissionDecision"])
-    assert window.waiting.questions[0].called == f"claude.{tool}"
+    assert window.waiting.questions[0].tool == f"claude.{tool}"
     window.waiting.questions[0].answer(Reply(approved=False))
     assert (await answer)["permissionDecision"] == "deny"
     await until(lambda: not window.waiting.questions)
@@ -73,7 +73,11 @@ async def test_console_decides_what_a_hook_answers_in_a_project(window: MainWind
         world.run, world.environment["XDG_RUNTIME_DIR"] = Path(run), run
         try:
             await agreement.start(world)
-            calls = [("Bash", {"command": "git status"}), *(agreement.call(dice) for _ in range(CALLS))]
+            calls: list[tuple[str, dict[str, object]]] = [
+                ("Bash", {"command": "git status"}),
+                ("Bash ", {"command": "ls"}),
+                *(agreement.call(dice) for _ in range(CALLS)),
+            ]
             for number, (tool, given) in enumerate(calls):
                 record = await decide(page, f"claude.{tool}", given)
                 said = await answered(window, world, tool, given, f"t{number}")

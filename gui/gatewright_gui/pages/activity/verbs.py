@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QPushButton
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError
+from gatewright.workspace.api import GatewrightError, lineage_of
 from gatewright_gui.pages.activity.detail_pane import DetailPane
 from gatewright_gui.pages.activity.dialogs import RuleDialog
 from gatewright_gui.pages.page import PageContext
@@ -88,14 +88,18 @@ class CallVerbs(QObject):
         detail = self._pane.detail
         if detail is None:
             return
-        call = detail.call
-        if call.agent not in self._document.policy.agents:
-            self._document.say(
-                "info", tr("there is no agent `{agent}` in the policy as it is edited", agent=call.agent)
-            )
+        call, policy = detail.call, self._document.policy
+        try:
+            lineage = lineage_of(call, detail.sent)
+        except GatewrightError as error:
+            self._document.say("error", str(error))
+            return
+        agent_id = call.agent if lineage is None else lineage.sub_agent(policy).agent_id
+        if agent_id not in policy.agents:
+            self._document.say("info", tr("there is no agent `{agent}` in the policy as it is edited", agent=agent_id))
             return
         go_to_call = self._context.navigator.go_to_call
-        go_to_call(call.agent, call.tool, call.operation or None, detail.arguments, detail.folder)
+        go_to_call(agent_id, call.tool, call.operation or None, detail.arguments, detail.folder, lineage)
 
     def _mend(self) -> None:
         detail = self._pane.detail

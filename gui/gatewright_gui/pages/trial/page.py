@@ -7,7 +7,15 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
-from gatewright.workspace.api import Address, ChangeSet, GatewrightError, JsonRefused, JsonValue, parse_object
+from gatewright.workspace.api import (
+    Address,
+    ChangeSet,
+    GatewrightError,
+    JsonRefused,
+    JsonValue,
+    Lineage,
+    parse_object,
+)
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.trial.approval import KEY
 from gatewright_gui.pages.trial.blob import file_ending
@@ -130,12 +138,18 @@ class TrialPage(Page):
             self.request.follow(selection.tool, selection.operation)
 
     def _try_call(
-        self, agent_id: str, tool: str, operation: str | None, given: Mapping[str, JsonValue] | None, folder: str
+        self,
+        agent_id: str,
+        tool: str,
+        operation: str | None,
+        given: Mapping[str, JsonValue] | None,
+        folder: str,
+        lineage: Lineage | None,
     ) -> None:
         """Somebody asked on another page to try a tool here."""
         if self.console.is_busy:
             return
-        self._to_fill_in = None if given is None else CallRequest(agent_id, tool, given, folder)
+        self._to_fill_in = None if given is None else CallRequest(agent_id, tool, given, folder, lineage)
         self._decides_next = False
         self._asked_for = tool, operation
         self._context.selection.choose_agent(agent_id)
@@ -251,7 +265,7 @@ class TrialPage(Page):
 
     def _is_filled_in(self, request: CallRequest) -> bool:
         now = self.request
-        if (now.agent_id, now.tool_name) != (request.agent_id, request.tool):
+        if (now.agent_id, now.tool_name, now.lineage) != (request.agent_id, request.tool, request.lineage):
             return False
         given = now.raw.text if now.mode.current == "json" else now.form.values_as_far()
         return given == request.arguments or _value(given) == _value(request.arguments)

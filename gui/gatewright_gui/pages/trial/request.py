@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from gatewright.workspace.api import Agent, GatewrightError, JsonRefused, JsonValue, parse_object
+from gatewright.workspace.api import Agent, GatewrightError, JsonRefused, JsonValue, Lineage, parse_object
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.trial.call_example import carried_form
 from gatewright_gui.pages.trial.call_form import CallForm, FieldFault
@@ -32,16 +32,16 @@ from gatewright_gui.pages.trial.pasted_call import PastedCall, pasted_call
 from gatewright_gui.pages.trial.schema_shape import as_map
 from gatewright_gui.pages.trial.tool_choice import ToolChoice, ToolNote
 from gatewright_gui.qt.language import counted, tr
-from gatewright_gui.qt.layout import column_of, named, stack_of, stretch
+from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget import EmptyState, MessageBar, SectionHeader, Segmented
+from gatewright_gui.qt.widget import ElidedLabel, EmptyState, MessageBar, SectionHeader, Segmented
 from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.qt.widget.text_field import MAX_LAID_OUT
-from gatewright_gui.session.calls import CallRequest, ShownTool, restored
+from gatewright_gui.session.calls import CallRequest, ShownTool, restored, visible
 from gatewright_gui.session.readings import COMPOSITION
 
 
@@ -88,6 +88,12 @@ class RequestPanel(QWidget):
         self.folder.textEdited.connect(self._touch)
         self._folder_word = named(Label(tr("The coding agent works in")), kind="small")
         self._folder_word.setBuddy(self.folder)
+        self.origin = ElidedLabel(role="muted")
+        tip = tr("Leave out who started it: the agent calls by its own rights alone")
+        self.alone_button = text_button(
+            tr("As the agent itself"), "console.alone", self._drop_lineage, tip, kind="link"
+        )
+        self._put_request: CallRequest | None = None
         self._note = ToolNote()
         self.message = MessageBar()
         self.form = FormPane(self._tasks)
@@ -113,6 +119,12 @@ class RequestPanel(QWidget):
     def tool_name(self) -> str:
         """The chosen tool, or the one that was typed."""
         return self.tool.name
+
+    @property
+    def lineage(self) -> Lineage | None:
+        """The descent of the chosen agent, as long as the call of a sub-agent is filled in."""
+        put = self._put_request
+        return put.lineage if put is not None and put.agent_id == self.agent_id else None
 
     @property
     def note(self) -> str:
@@ -150,6 +162,7 @@ class RequestPanel(QWidget):
     def choose_agent(self, agent_id: str | None) -> None:
         """Choose an agent; the first one when it is not there."""
         self.agent.setCurrentIndex(max(self.agent.findData(agent_id), 0 if self.agent.count() else -1))
+        self._show_origin()
 
     @property
     def first_field(self) -> QWidget:
@@ -192,6 +205,7 @@ class RequestPanel(QWidget):
         self._filled = None
         self._kept.clear()
         self.folder.clear()
+        self._drop_lineage()
         self.message.dismiss()
         with QSignalBlocker(self.tool):
             self.tool.set_tools(())
@@ -212,9 +226,9 @@ class RequestPanel(QWidget):
             self.message.show_message("error", tr("name the whole path of the folder in which the coding agent works"))
             return None
         if self.mode.current == "json":
-            return CallRequest(agent_id, self.tool_name, self.raw.text, folder)
+            return CallRequest(agent_id, self.tool_name, self.raw.text, folder, self.lineage)
         try:
-            return CallRequest(agent_id, self.tool_name, self.form.values(), folder)
+            return CallRequest(agent_id, self.tool_name, self.form.values(), folder, self.lineage)
         except FieldFault as fault:
             self.message.show_message("error", str(fault))
             return None
@@ -222,6 +236,8 @@ class RequestPanel(QWidget):
     def put(self, request: CallRequest, *, in_form: bool = False) -> None:
         """Show the tool and the arguments of an earlier request: as JSON, or in the form where they fit there."""
         self._keep()
+        self._put_request = request
+        self._show_origin()
         if request.folder:
             self.folder.setText(request.folder)
             self.folder.setModified(True)
@@ -413,6 +429,21 @@ class RequestPanel(QWidget):
         if start and not (self.folder.isModified() and self.folder.text()):
             self.folder.setText(start)
 
+    def _drop_lineage(self) -> None:
+        """The agent calls by itself."""
+        self._put_request = None
+        self._show_origin()
+        self.tool_shown.emit()
+
+    def _show_origin(self) -> None:
+        """Say of a sub-agent's call who started it, since what they are denied counts."""
+        lineage, policy = self.lineage, self._context.document.policy if self._context is not None else None
+        callers = lineage.sub_agent(policy).callers if lineage is not None and policy is not None else ()
+        started = ", ".join(visible(one.agent_id) for one in callers)
+        self.origin.set_text(tr("Sub-agent, started by {callers}", callers=started) if callers else "")
+        for part in (self.origin, self.alone_button):
+            part.setVisible(bool(callers))
+
     def _called(self) -> tuple[str | None, ShownTool | None]:
         return self.agent_id, self._shown_tool()
 
@@ -483,6 +514,7 @@ class RequestPanel(QWidget):
             self.none.set_state("wrench", title, words)
 
     def _agent_activated(self, _row: int) -> None:
+        self._show_origin()
         self.agent_chosen.emit(self.agent_id)
 
     def _tell_tool(self) -> None:
@@ -525,11 +557,12 @@ class RequestPanel(QWidget):
             grid.setColumnStretch(column, 1)
         grid.addWidget(self._folder_word, 2, 0, 1, 2)
         grid.addWidget(self.folder, 3, 0, 1, 2)
+        grid.addLayout(row_of(stretch(self.origin), self.alone_button, space=2), 4, 0, 1, 2)
         column_of(header, grid, self._note, stretch(self._stack), into=self)
         FootBars(self, self.message)
         self.raw.editor.installEventFilter(self)
         before: QWidget = self.agent
-        for part in (self.tool, self.folder, *map(self.mode.button, self.mode.keys), *buttons):
+        for part in (self.tool, self.folder, self.alone_button, *map(self.mode.button, self.mode.keys), *buttons):
             self.setTabOrder(before, part)
             before = part
         for keys, act in (

@@ -54,8 +54,8 @@ class ToolChoice(QComboBox):
 
     @property
     def name(self) -> str:
-        """The chosen tool, or what was typed."""
-        return self.currentText().strip()
+        """The chosen tool, or what was typed, to the letter: a model may write a blank behind a name."""
+        return self.currentText()
 
     @property
     def tool(self) -> ShownTool | None:
