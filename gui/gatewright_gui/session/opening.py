@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from platformdirs import user_data_path
 
 from gatewright.workspace.api import (
+    STAGES,
+    GatewrightError,
     Problem,
     Tool,
+    Verdict,
     Workspace,
     WorkspaceImage,
     audit_log,
@@ -18,13 +22,16 @@ from gatewright.workspace.api import (
 )
 
 __all__ = [
+    "DEMO_CALL",
     "POLICY_NAME",
     "Opener",
+    "StoppedCall",
     "audit_log",
     "demo_folder",
     "demo_policy",
     "example_names",
     "secret_patterns",
+    "stop_demo_call",
     "write_demo",
 ]
 
@@ -65,6 +72,42 @@ def unsaved_folder() -> Path:
 def demo_policy() -> Path:
     """The policy of the user's own copy of the bundled demo, written at the first time. Raises WorkspaceError."""
     return write_demo(demo_folder())
+
+
+@frozen
+class StoppedCall:
+    """A call of the demo that the gate denied. `stages`: the names of those that it passed; `stage`: the one that
+    denied it; `is_shown`: the model gets the operation in its schema.
+    """
+
+    stages: tuple[str, ...]
+    stage: str
+    is_shown: bool
+
+
+DEMO_CALL = ("archivist", "file", "delete", "drafts/report.md")
+"""The call that shows what a gate does: agent, tool, operation, path."""
+
+
+def stop_demo_call() -> StoppedCall | None:
+    """Let the gate decide `DEMO_CALL` in a demo of its own, which is gone afterwards; None if there is none.
+
+    Takes up to a second: not for the window's thread.
+    """
+    agent_id, tool, operation, path = DEMO_CALL
+    try:
+        with TemporaryDirectory(prefix="gatewright-") as folder:
+            policy = write_demo(Path(folder) / "demo")
+            with Workspace.open(policy, keys=Path(folder) / "keys") as workspace:
+                decision = workspace.decide(agent_id, tool, {"op": operation, "path": path})
+                right = workspace.rights(agent_id)[tool]
+    except (GatewrightError, OSError):
+        return None
+    if decision.verdict is not Verdict.DENY:
+        return None
+    order = [stage.name for stage in STAGES]
+    passed = tuple(order[: order.index(decision.stage)])
+    return StoppedCall(passed, decision.stage, operation in right.shown)
 
 
 def secret_patterns() -> tuple[str, ...]:

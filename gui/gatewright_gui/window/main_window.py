@@ -32,13 +32,14 @@ from gatewright_gui.session.draft import PolicyDraft
 from gatewright_gui.session.exporting import ExportKind
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator, Place, go_to
-from gatewright_gui.session.opening import POLICY_NAME
+from gatewright_gui.session.opening import DEMO_CALL, POLICY_NAME
 from gatewright_gui.session.question import PendingApproval
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
 from gatewright_gui.session.unsaved import UnsavedEdits
 from gatewright_gui.session.upkeep import Upkeep
 from gatewright_gui.session.verbs import file as verbs
+from gatewright_gui.session.verbs.rights import tick_operations
 from gatewright_gui.session.waiting import Waiting
 from gatewright_gui.session.watch import PolicyWatch, SourceWatch
 from gatewright_gui.settings import TEXT_FACTORS, Preferences
@@ -409,17 +410,25 @@ class MainWindow(QMainWindow):
     def _begin(self, way: str) -> None:
         """The ways of the welcome are actions, but for the call that the demo stops."""
         self.steps.begin()
-        if way == "stop":
-            self.tasks.start(self._show_stop(), "open", replace=True)
+        if way in {"stop", "let"}:
+            self.tasks.start(self._show_stop() if way == "stop" else self._let_it(), "open", replace=True)
         else:
             self.actions_by_key[way].trigger()
 
     async def _show_stop(self) -> None:
         """Let the gate decide a call of the demo: its archivist may not delete."""
         await self.show_demo()
+        agent_id, tool, operation, path = DEMO_CALL
         if self.document.is_open:
-            call = {"op": "delete", "path": "drafts/report.md"}
-            self.navigator.decide_call("archivist", "file", "delete", call)
+            self.navigator.decide_call(agent_id, tool, operation, {"op": operation, "path": path})
+
+    async def _let_it(self) -> None:
+        """Let the agent of the demo do what its gate stops, and show the row; the foot says what changed."""
+        await self.show_demo()
+        agent_id, tool, operation, _ = DEMO_CALL
+        if self.document.is_open and agent_id in self.document.policy.agents:
+            self.navigator.go_to_tool(agent_id, tool, operation)
+            tick_operations(self.document, agent_id, tool, [operation], on=True)
 
     def _ask_gate(self, key: tuple[str, str]) -> None:
         self.steps.begin()

@@ -18,8 +18,11 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.button import text_button
+from gatewright_gui.qt.widget.chip import Chip
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import ElidedLabel, IconLabel, Label
+from gatewright_gui.session.opening import DEMO_CALL, StoppedCall, stop_demo_call
 
 if TYPE_CHECKING:
     from gatewright_gui.session.coding_agents import FoundProgram, FoundPrograms
@@ -37,6 +40,16 @@ WAYS: tuple[tuple[str, str, str, str], ...] = (
     ("import", "plug", mark("Import my MCP tools"), mark("From Claude, VS Code, Cursor, Windsurf, Zed, or a command")),
     ("demo", "package", mark("Explore the demo"), mark("Four agents, a small archive, every built-in tool")),
 )
+LET = "let"
+"""The way that lets the demo's agent do what its gate stops."""
+_MARKS = (
+    ("lookup", mark("has the tool")),
+    ("operation", mark("allowed operation")),
+    ("permission", mark("level of the file")),
+    ("approval", mark("asks a person")),
+    ("execute", mark("done")),
+)
+"""The stages that the picture of a stopped call has, in the gate's order, and their words."""
 _IN_FRONT = 3
 """Of the ways, those that are buttons; the others stand as links below."""
 _LOOK_AFTER_MS = 100
@@ -77,6 +90,7 @@ class Welcome(QWidget):
         self.buttons = {
             key: self._button(*way, is_link=at >= _IN_FRONT) for at, way in enumerate(WAYS) for key in way[:1]
         }
+        self.stopped = StoppedCard(partial(self._choose, LET))
         self._recent_title = named(Label(tr("Open again")), kind="heading")
         self._recent = QVBoxLayout()
         self._recent.setSpacing(0)
@@ -113,6 +127,7 @@ class Welcome(QWidget):
                 otherwise,
                 row_of(stretch(), *ways[:_IN_FRONT], stretch(), space=2),
                 row_of(stretch(), *ways[_IN_FRONT:], stretch(), space=2),
+                self.stopped,
                 self._recent_title,
                 self._recent,
                 space=3,
@@ -159,6 +174,10 @@ class Welcome(QWidget):
             gate = next((card.button for card in self.cards if card.program.policy is None), None)
             if is_first and gate is not None and self.buttons["new"].hasFocus():
                 gate.setFocus(Qt.FocusReason.OtherFocusReason)
+        if isValid(self) and self.isVisible() and self.stopped.isHidden():
+            call = await asyncio.to_thread(stop_demo_call)
+            if isValid(self) and call is not None:
+                self.stopped.show_call(call)
 
     def _show_all(self) -> None:
         self._shows_all = True
@@ -190,7 +209,8 @@ class Welcome(QWidget):
         left = len(programs) - len(shown)
         self.more_button.setText(tr("Show {count} more", count=left))
         self.more_button.setVisible(left > 0)
-        order = [*(card.button for card in self.cards), self.more_button, *self.buttons.values()]
+        ways = self.buttons.values()
+        order = [*(card.button for card in self.cards), self.more_button, *ways, self.stopped.button]
         for before, after in pairwise(order):
             QWidget.setTabOrder(before, after)
 
@@ -261,6 +281,57 @@ class ProgramCard(QFrame):
             space=3,
             margins=(3, 2),
         )
+
+
+class StoppedCard(QFrame):
+    """A call that the demo's gate stopped, at its stage, and the way to let it; hidden until it was decided."""
+
+    def __init__(self, let: Callable[[], None]) -> None:
+        super().__init__()
+        self._marks = {stage: Chip(tr(words), icon="circle", role="muted") for stage, words in _MARKS}
+        agent_id, tool, operation, path = DEMO_CALL
+        call = ElidedLabel(f"{agent_id} \u2192 {tool}.{operation} {path}", mono=True)
+        words = tr("Stopped: {agent} may not {operation}", agent=agent_id, operation=operation)
+        self.title = named(Label(words), "welcome.stopped.title", kind="heading")
+        self.about = named(Label(_knowledge(False), wraps=True), "welcome.stopped.about", kind="muted")
+        tip = tr("Open the demo, and let {agent} {operation}; Undo takes it back", agent=agent_id, operation=operation)
+        self.button = text_button(tr("Let it, and look"), "welcome.let", let, tip)
+        self.button.setMinimumHeight(32)
+        named(self, "welcome.stopped", spoken=words, kind="card")
+        told = column_of(row_of(IconLabel("shield-x", "deny"), stretch(self.title), space=2), self.about, space=1)
+        column_of(
+            row_of(named(Label(tr("In the demo:")), kind="muted"), stretch(call), space=2),
+            row_of(*self._marks.values(), stretch(), space=2),
+            row_of(stretch(told), self.button, space=3),
+            into=self,
+            space=2,
+            margins=(3, 3),
+        )
+        room = self.sizePolicy()
+        room.setRetainSizeWhenHidden(True)  # nothing moves when it comes
+        self.setSizePolicy(room)
+        self.hide()
+
+    def show_call(self, call: StoppedCall) -> None:
+        """Show at which stage the call was stopped, and what its model knew."""
+        is_over = False
+        for stage, words in _MARKS:
+            is_stop = not is_over and stage not in call.stages
+            icon, role = ("circle-x", "deny") if is_stop else ("circle-check", "allow")
+            self._marks[stage].set_chip(tr(words), *(("circle", "muted") if is_over else (icon, role)))
+            is_over = is_over or is_stop
+        self.about.setText(_knowledge(call.is_shown))
+        self.show()
+
+
+def _knowledge(is_shown: bool) -> str:
+    """What the model knows of the call that is stopped."""
+    operation = DEMO_CALL[2]
+    if is_shown:
+        return tr("The model knows {operation}. If it calls it, the gate refuses.", operation=operation)
+    return tr(
+        "The model is not told that {operation} exists. If it calls it anyway, the gate refuses.", operation=operation
+    )
 
 
 _NAME_WIDTH = 124

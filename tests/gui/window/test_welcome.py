@@ -1,6 +1,7 @@
 """What one does first: the welcome, a workspace of one's own, the servers that one has already."""
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from gatewright_gui.pages.servers.add_dialog import AddDialog
 from gatewright_gui.pages.servers.gate_dialogs import ClientDialog
 from gatewright_gui.pages.servers.page import ServersPage
 from gatewright_gui.pages.trial import TrialPage
+from gatewright_gui.qt.widget.chip import Chip
 from gatewright_gui.session.calls import CallRequest
 from gatewright_gui.session.coding_agents import FoundProgram
+from gatewright_gui.session.opening import stop_demo_call
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.new_dialog import NewDialog
@@ -431,3 +434,38 @@ async def test_a_call_of_the_demo_is_stopped_by_one_click(tmp_path: Path, home: 
     assert record.request.arguments == {"op": "delete", "path": "drafts/report.md"}
     assert record.verdict is Verdict.DENY
     await end(window)
+
+
+async def test_a_stopped_call_is_shown_with_its_stage_and_let_by_one_click(
+    tmp_path: Path, home: Path, qapp: QApplication
+) -> None:
+    window = fresh(tmp_path, qapp)
+    stopped = window.shelf.welcome.stopped
+    await until(stopped.isVisible)
+    marks = [(chip.text, chip.role) for chip in stopped.findChildren(Chip)]
+    assert marks[:2] == [("has the tool", "allow"), ("allowed operation", "deny")]
+    assert {role for _, role in marks[2:]} == {"muted"}
+    assert stopped.about.text().startswith("The model is not told that delete exists.")
+    assert not window.document.is_open
+
+    QTest.mouseClick(stopped.button, Qt.MouseButton.LeftButton)
+    await until(lambda: window.document.is_open and window.document.is_dirty)
+    await settled(window)
+    assert window.shelf.current_key == "tools"
+    chosen = window.selection
+    assert (chosen.agent_id, chosen.tool, chosen.operation) == ("archivist", "file", "delete")
+    assert "delete" in window.document.rights("archivist")["file"].shown
+    window.document.undo()
+    assert "delete" not in window.document.rights("archivist")["file"].shown
+    await end(window)
+
+
+def test_no_stopped_call_is_told_where_no_demo_can_be_written(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    assert stop_demo_call() is None
+    monkeypatch.undo()
+    call = stop_demo_call()
+    assert call is not None
+    assert (call.stages[:2], call.stage, call.is_shown) == (("parse", "lookup"), "operation", False)

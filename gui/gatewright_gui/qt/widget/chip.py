@@ -63,6 +63,11 @@ class Chip(QWidget):
         """The word it shows."""
         return self._text
 
+    @property
+    def role(self) -> Role:
+        """The role whose colours it has."""
+        return self._role
+
     def set_chip(self, text: str, icon: str | None, role: Role) -> None:
         """Show another word, icon and colour."""
         self._text, self._icon, self._role = text, icon, role
