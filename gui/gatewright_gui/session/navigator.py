@@ -1,11 +1,11 @@
 """Wishes to go somewhere in the window: a page, a line of the policy, a tool, a level; and all places there are."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from PySide6.QtCore import QObject, Signal
 
-from gatewright.workspace.api import Address, CapabilityKind, JsonValue, PolicyRule, Problem
+from gatewright.workspace.api import Address, CapabilityKind, JsonValue, Lineage, PolicyRule, Problem
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.place import (
     AgentPlace,
@@ -17,9 +17,6 @@ from gatewright_gui.session.place import (
     place_of_subject,
 )
 from gatewright_gui.session.selection import Selection
-
-if TYPE_CHECKING:
-    from gatewright.workspace.api import Lineage
 
 DetailPart = Literal["why", "limits"]
 DEFAULT_LEVEL = -1
@@ -153,7 +150,7 @@ class Navigator(QObject):
         operation: str | None = None,
         arguments: Mapping[str, JsonValue] | None = None,
         folder: str = "",
-        lineage: "Lineage | None" = None,
+        lineage: Lineage | None = None,
     ) -> None:
         """Begin a call of a tool in the Console, filled in where there are arguments; ``folder``: where the coding
         agent works, for a tool that it runs itself; ``lineage``: of the sub-agent that makes it.
