@@ -571,7 +571,7 @@ async def test_why_draws_the_files_and_its_steps_lead_to_the_rules_of_files(show
     await choose(shown, "why", operation="replace")
     why = shown.pane.why
     assert why.sentence.text() == (
-        "Never in secrets/ and drafts/final/; allowed in drafts/, asks first in inbox/, denied everywhere else."
+        "Never in secrets/ and drafts/final/; without asking in drafts/, asks first in inbox/, never anywhere else."
     )
     share = path_shares(shown.window.document.workspace, "archivist", frozenset({"file"}))["file", "replace"]
     assert share.files > 0

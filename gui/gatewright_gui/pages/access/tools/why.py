@@ -115,7 +115,7 @@ class Places:
 
     @property
     def sentence(self) -> str:
-        """All of it in one sentence, such as ``Asks first in drafts/, denied everywhere else.``"""
+        """All of it in one sentence, such as ``Asks first in drafts/, never anywhere else.``"""
         said = [_SAYS[verdict] for verdict, _ in self.named]
         parts = [tr(words, places=_places(names)) for words, (_, names) in zip(said, self.named, strict=True)]
         never = tr("never {places}", places=_places(self.never)) if self.never else ""
@@ -127,16 +127,16 @@ class Places:
 
 
 _SAYS = {
-    Verdict.ALLOW: mark("allowed {places}"),
+    Verdict.ALLOW: mark("without asking {places}"),
     Verdict.ASK: mark("asks first {places}"),
-    Verdict.DENY: mark("denied {places}"),
+    Verdict.DENY: mark("never {places}"),
 }
 _ELSE = {
-    Verdict.ALLOW: mark("allowed everywhere else"),
+    Verdict.ALLOW: mark("without asking everywhere else"),
     Verdict.ASK: mark("asks first everywhere else"),
-    Verdict.DENY: mark("denied everywhere else"),
+    Verdict.DENY: mark("never anywhere else"),
 }
-_ALL = {Verdict.ALLOW: mark("allowed"), Verdict.ASK: mark("asks first"), Verdict.DENY: mark("denied")}
+_ALL = {Verdict.ALLOW: mark("without asking"), Verdict.ASK: mark("asks first"), Verdict.DENY: mark("never")}
 
 
 def places_of(policy: Policy, agent: Agent, tool: ToolRight, row: OperationRight) -> Places | None:
@@ -247,9 +247,9 @@ def verdict_sentence(tool: ToolRight, operation: OperationRight | None, places: 
         asks = tr("Asks first: {reason}, and it {depends}.", reason=reason, depends=depending)
         return asks if depending else tr("Asks first: {reason}.", reason=reason)
     if depending:
-        return tr("Allowed, but it {depends}.", depends=depending)
+        return tr("On, but it {depends}.", depends=depending)
     limited = any(one.limits for _, one in rows)
-    return tr("Allowed, within its limits.") if limited else tr("Allowed: every layer lets it through.")
+    return tr("On, within its limits.") if limited else tr("On: every layer lets it through.")
 
 
 def only_operation(row: ShownRow) -> OperationRight | None:
