@@ -26,8 +26,14 @@ def label_text(text: str, limit: int = LONGEST, *, keep: str = "\n\t") -> str:
 def line_text(
     metrics: QFontMetrics, text: str, width: int, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight
 ) -> str:
-    """The part of one line that fits into `width` pixels; a line break in it is escaped too."""
-    cut = metrics.elidedText(label_text(text, LONGEST_LINE, keep=""), mode, width)
+    """The part of one line that fits into `width` pixels; a line break in it is escaped too.
+
+    Qt would also cut what is wider only by a part of a pixel than its metrics say, which is the room that asks for it.
+    """
+    line = label_text(text, LONGEST_LINE, keep="")
+    if metrics.horizontalAdvance(line) <= width:
+        return line
+    cut = metrics.elidedText(line, mode, width)
     return f"{cut}{_RIGHT_TO_LEFT}" if cut.endswith("\u2026") and _runs_left(cut) else cut
 
 

@@ -62,8 +62,8 @@ class StripText(QAbstractButton):
         self.update()
 
     def sizeHint(self) -> QSize:  # noqa: N802
-        """Room for all of it: a piece that is wider by a part of a pixel than its metrics say would be cut."""
-        width = sum(self._metrics(kind).horizontalAdvance(text) + 1 for kind, text in self._pieces)
+        """Room for all of it."""
+        width = sum(self._metrics(kind).horizontalAdvance(text) for kind, text in self._pieces)
         return QSize(width + 2 * current_look().tokens.space_2, HEIGHT - 8)
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from gatewright_gui.qt.layout import keep_room
 from gatewright_gui.qt.look import Role, current_look, role_colour
-from gatewright_gui.qt.plaintext import LEFT, LONGEST_LINE, label_text, tip_text
+from gatewright_gui.qt.plaintext import LEFT, LONGEST_LINE, label_text, line_text, tip_text
 from gatewright_gui.qt.prose import paint_prose, plain
 from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.tight_row import TightRow
@@ -90,7 +90,7 @@ class ElidedLabel(QWidget):
     def shown_text(self) -> str:
         """The text that fits; nothing where even that would be cut, as Qt does with a single letter."""
         metrics = self.fontMetrics()
-        cut = metrics.elidedText(self._text, self._mode, self.width())
+        cut = line_text(metrics, self._text, self.width(), self._mode)
         return cut if metrics.horizontalAdvance(cut) <= self.width() else ""
 
     def set_text(self, text: str, detail: str = "") -> None:
