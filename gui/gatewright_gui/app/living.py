@@ -88,7 +88,13 @@ def _go_on(window: MainWindow) -> None:
     if window.tasks.closed:
         return
     window.deriver.release()
-    window.tasks.start(warm_up(window.document), "warm", stays=True)
+    window.tasks.start(_make_ready(window), "warm", stays=True)
+
+
+async def _make_ready(window: MainWindow) -> None:
+    """Read in what comes later, then make the pages of it."""
+    await warm_up(window.document)
+    await window.shelf.make_rest()
 
 
 async def open_first(window: MainWindow, workspace: Path | None) -> None:

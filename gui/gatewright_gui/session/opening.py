@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 from platformdirs import user_data_path
 
 from gatewright.workspace.api import (
-    STAGES,
     GatewrightError,
     Problem,
     Tool,
@@ -94,6 +93,8 @@ def stop_demo_call() -> StoppedCall | None:
 
     Takes up to a second: not for the window's thread.
     """
+    from gatewright.workspace.api import STAGES  # the gate is not for the first painting
+
     agent_id, tool, operation, path = DEMO_CALL
     try:
         with TemporaryDirectory(prefix="gatewright-") as folder:

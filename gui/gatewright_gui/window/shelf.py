@@ -1,8 +1,10 @@
 """The pages of a window in a stack; the welcome while nothing is open, an empty place where the policy has errors.
 
-The page that a window begins with is made with it; another one when it is first shown or asked for.
+The page that a window begins with is made with it; another one when it is first shown or asked for, or before that in
+the pauses after the start.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
@@ -16,6 +18,9 @@ from gatewright_gui.window.welcome import Welcome
 
 MOST_ASKED = QSize(760, 400)
 """What the pages ask of the window at the most, so that it fits a screen of 1280x800 at 150 %."""
+
+_PAUSE_S = 0.15
+"""The time between two pages that are made for later, in which the window answers."""
 
 
 class PageShelf(QStackedWidget):
@@ -84,13 +89,28 @@ class PageShelf(QStackedWidget):
 
     def place(self, key: str) -> Page:
         """Return the place of a page, made now if nobody needed it so far. Raises KeyError for an unknown key."""
-        key = self._place_of[key]
+        place = self._made(self._place_of[key])
+        if self.indexOf(place) < 0:
+            self.addWidget(place)
+        return place
+
+    def _made(self, key: str) -> Page:
+        """Return a place that may not be in the stack yet: to come into the window takes it as long again."""
         if key not in self._places:
             place = self._places[key] = self._rows[key].make(self._context)
-            self.addWidget(place)
             if isinstance(place, TabbedPage):
                 place.tab_changed.connect(self._follow_tab)
         return self._places[key]
+
+    async def make_rest(self) -> None:
+        """Make the pages that nobody has shown yet, one after another, so that no first visit waits for one."""
+        for key, row in self._rows.items():
+            if row.tabs or key in self.pages:
+                continue
+            await asyncio.sleep(_PAUSE_S)
+            self._made(self._place_of[key])
+            await asyncio.sleep(_PAUSE_S)
+            self.page(key)
 
     def page(self, key: str) -> Page:
         """Return a page, made now if nobody needed it so far. Raises KeyError for an unknown key."""

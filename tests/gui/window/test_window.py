@@ -39,6 +39,7 @@ from gatewright_gui.session.diagnostics import log_file
 from gatewright_gui.session.opening import Opener, demo_folder
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
+from gatewright_gui.window.pages import all_rows
 from gatewright_gui.window.preferences_dialog import PreferencesDialog
 from gatewright_gui.window.status_bar import ago
 from tests.gui.session.opened import agents_page, broken, click, demo, end, forget, opened_window, settled, until
@@ -376,6 +377,7 @@ async def test_app_lives_until_its_window_is_closed_and_logs_no_word_of_an_error
     logging.getLogger("gatewright.gate").warning("the tool `%s` raised", "secret_tool")
     window.actions_by_key["diagnostics"].trigger()
     copied, tools = QApplication.clipboard().text(), len(window.document.catalog)
+    await until(lambda: set(window.shelf.pages) == {row.key for row in all_rows()}, "the pages that are made for later")
     window.close()
 
     assert await life == 0
