@@ -166,7 +166,8 @@ class AgentRulesPane(RulesPane[AgentRow]):
         self.add_button.setEnabled(agent is not None)
         self.view.fit()
         if rows and not self.view.currentIndex().isValid():
-            self.view.setCurrentIndex(self.model.index(1, Column.VALUE))
+            first = next((at for at, row in enumerate(rows) if row.kind is not RowKind.HEADING), 0)
+            self.view.setCurrentIndex(self.model.index(first, Column.VALUE))
         self.current_changed()
         self.find_lines()
 
