@@ -134,7 +134,7 @@ class Welcome(QWidget):
             )
         )
         body.setMaximumWidth(_WIDTH + 2 * current_look().tokens.space_4)
-        body.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
+        body.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         return body
 
     def _button(self, key: str, icon: str, title: str, about: str, *, is_link: bool) -> QPushButton:

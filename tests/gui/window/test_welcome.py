@@ -439,6 +439,7 @@ async def test_a_call_of_the_demo_is_stopped_by_one_click(tmp_path: Path, home: 
 async def test_a_stopped_call_is_shown_with_its_stage_and_let_by_one_click(
     tmp_path: Path, home: Path, qapp: QApplication
 ) -> None:
+    (home / ".claude").mkdir()
     window = fresh(tmp_path, qapp)
     stopped = window.shelf.welcome.stopped
     await until(stopped.isVisible)
@@ -447,6 +448,9 @@ async def test_a_stopped_call_is_shown_with_its_stage_and_let_by_one_click(
     assert {role for _, role in marks[2:]} == {"muted"}
     assert stopped.about.text().startswith("The model is not told that delete exists.")
     assert not window.document.is_open
+    window.resize(820, 640)  # the purpose takes two lines, and the card keeps its room
+    await settled(window)
+    assert stopped.height() >= stopped.heightForWidth(stopped.width())
 
     QTest.mouseClick(stopped.button, Qt.MouseButton.LeftButton)
     await until(lambda: window.document.is_open and window.document.is_dirty)
