@@ -368,8 +368,8 @@ def _boxes(call: LoggedCall, facts: ToolFacts, operation: str) -> list[Mending]:
     table = {facts.name: (operation,)}
     what = f"`{facts.name}.{operation}`" if operation else f"`{facts.name}`"
     wishes = (
-        (Verdict.ALLOW, tr("Allow {what} for `{agent}`")),
-        (Verdict.ASK, tr("Ask first for {what} for `{agent}`")),
+        (Verdict.ALLOW, tr("Let `{agent}` use {what} without asking")),
+        (Verdict.ASK, tr("Let `{agent}` use {what} after asking")),
         (Verdict.DENY, tr("Turn off {what} for `{agent}`")),
     )
 

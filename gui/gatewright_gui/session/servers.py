@@ -377,8 +377,8 @@ def _risk(reach: OriginReach) -> Iterable[Fact]:
         yield Fact("triangle-alert", "deny" if is_bad else "ask", words)
     if not told:
         asks = any(count.asks for part in reach.agents.values() for count in part.values())
-        words = tr("Without asking agents can only read with it.")
-        yield Fact("shield-check", "allow", words if asks else tr("Agents can only read with it."))
+        words = tr("Without asking agents can only read with it.") if asks else tr("Agents can only read with it.")
+        yield Fact("shield-check", "allow", words if reach.free(Effect.READ) else tr("Every call asks first."))
 
 
 def names(agents: Sequence[str]) -> str:

@@ -43,9 +43,9 @@ WAYS: tuple[tuple[str, str, str, str], ...] = (
 LET = "let"
 """The way that lets the demo's agent do what its gate stops."""
 _MARKS = (
-    ("lookup", mark("has the tool")),
-    ("operation", mark("allowed operation")),
-    ("permission", mark("level of the file")),
+    ("lookup", mark("tool")),
+    ("operation", mark("operation")),
+    ("permission", mark("file level")),
     ("approval", mark("asks a person")),
     ("execute", mark("done")),
 )

@@ -444,7 +444,7 @@ async def test_a_stopped_call_is_shown_with_its_stage_and_let_by_one_click(
     stopped = window.shelf.welcome.stopped
     await until(stopped.isVisible)
     marks = [(chip.text, chip.role) for chip in stopped.findChildren(Chip)]
-    assert marks[:2] == [("has the tool", "allow"), ("allowed operation", "deny")]
+    assert marks[:2] == [("tool", "allow"), ("operation", "deny")]
     assert {role for _, role in marks[2:]} == {"muted"}
     assert stopped.about.text().startswith("The model is not told that delete exists.")
     assert not window.document.is_open

@@ -91,6 +91,8 @@ class ActivityPage(Page):
         self._failure = self._gone_id = ""
         self._names = AuditChoices()
         self._lines: dict[int, Line] = {}
+        self._part = "all"
+        """The chip whose rows are listed."""
         self._is_finding = False
         """True while the log is searched and nothing is listed yet."""
         self.trail = AuditTrail(context.document, context.tasks, self)
@@ -393,7 +395,10 @@ class ActivityPage(Page):
 
     def _narrow(self, _why: object = None) -> None:
         """List what the chip, the search and the other filters ask for."""
-        part = self.filters.part
+        part, before = self.filters.part, self._part
+        self._part = part
+        if part != before and not NOT_LOGGED.isdisjoint({part, before}):  # what is shown is none of these
+            self.detail.show_nothing()
         mode, is_many = QAbstractItemView.SelectionMode, part == "standing"
         self.view.setSelectionMode(mode.ExtendedSelection if is_many else mode.SingleSelection)
         self.timeline.set_span(self.filters.span)

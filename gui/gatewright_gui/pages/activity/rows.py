@@ -181,7 +181,6 @@ COLUMNS: tuple[Column[Line], ...] = (
         REST,
         lambda line: (line.mark,) if line.is_quiet else (),
         _quiet,
-        is_cut_within=True,
     ),
     Column(
         HEADS[VERDICT],
@@ -205,6 +204,10 @@ def fit_columns(view: QTableView, *, is_logged: bool, has_clients: bool, has_too
     view.setColumnWidth(TOOK, took + 6 * PAD)
     view.setColumnWidth(VERDICT, verdict_width(view, 106, (*outcomes(), *map(tr, _STATES)) if is_logged else _STATES))
     others = sum(view.columnWidth(column) for column in (TIME, AGENT, VERDICT, CLIENT, TOOK))
+    for column in (CLIENT, TOOK):  # what was called comes first
+        if not is_logged and width - others - _LEAST < _LEAST:
+            others -= view.columnWidth(column)
+            view.setColumnHidden(column, True)
     view.setColumnWidth(REASON, max((width - others) // 3, _LEAST))  # a hidden column has no width
 
 

@@ -106,13 +106,14 @@ class PicturePane(QWidget):
         self._choose(self.canvas.chosen)
         is_list = self.mode.current == "list"
         self._stack.setCurrentIndex(2 if not self.canvas.picture.flows else 1 if is_list else 0)
+        self._tell("")
 
     def _choose(self, chosen: Part) -> None:
         self.model.show_flows(self.canvas.picture, chosen)
         self.all_button.setVisible(bool(chosen))
 
     def _tell(self, words: str) -> None:
-        self.words.set_text(words or tr(LEGEND))
+        self.words.set_text(words or ("" if self.mode.current == "list" else tr(LEGEND)))
 
     def _change_mode(self, mode: object) -> None:
         self._views.set_choice(MODE_KEY, str(mode))

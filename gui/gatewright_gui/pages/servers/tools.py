@@ -213,7 +213,6 @@ class ToolsPart(QWidget):
         self.model = ToolModel()
         self.view = named(tool_view(self.model, tr("Tools of the server"), NAME_WIDTH), "servers.tools")
         self.view.setColumnHidden(WHY, True)
-        self.view.horizontalHeader().setSectionResizeMode(TOOL, QHeaderView.ResizeMode.Stretch)
         self.header = SectionHeader(tr("Tool"))
         self.fold_button = word_button(
             tr("Definition"), "chevron-right", "definition", tr("Show the definition as JSON")
@@ -264,6 +263,10 @@ class ToolsPart(QWidget):
         lines = self.model.rows
         for column, has in ((DOES, any(one.does for one in lines)), (STATE, any(one.state for one in lines))):
             self.view.setColumnHidden(column, not has)
+        widest = TOOL if self.view.isColumnHidden(DOES) else DOES
+        for column in (TOOL, DOES):
+            mode = QHeaderView.ResizeMode.Stretch if column == widest else QHeaderView.ResizeMode.Interactive
+            self.view.horizontalHeader().setSectionResizeMode(column, mode)
         self.view.setColumnHidden(TIER, not any(line.tier for line in lines))
         if lines and (is_other or not self.view.currentIndex().isValid()):
             at = 0 if is_other else min(max(at, 0), len(lines) - 1)

@@ -33,7 +33,6 @@ from gatewright.workspace.api import (
     selected_catalog,
     selector_of,
 )
-from gatewright_gui.pages.access.tools.row_state import TIER_WORDS
 from gatewright_gui.pages.access.tools.rule_table import RuleRows
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.table_model import Index
@@ -214,9 +213,16 @@ _NAMES = {RowKind.HEADING, RowKind.CATALOG, RowKind.DELEGATE, RowKind.CHILD, Row
 """Rows that are neither of a capability nor of a key."""
 
 
+_TIERS = {
+    "read_only": mark("operations that only read"),
+    "side_effecting": mark("operations that change something"),
+    "privileged": mark("privileged operations"),
+}
+
+
 def _key_words(key: str) -> str:
     if key in TIER_KEYS:
-        return tr("all that is {tier}", tier=tr(TIER_WORDS[key]))
+        return tr(_TIERS[key])
     if selected_catalog(key) is not None:
         return tr("all tools of the catalog")
     return tr("one operation") if "." in key else tr("one tool")

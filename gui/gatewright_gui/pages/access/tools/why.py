@@ -283,7 +283,7 @@ def steps_of(row: ShownRow, policy: Policy, places: Places | None) -> tuple[Step
         found.append(Step("limit", tr("limits: {limits}", limits=limits), link=tr("Limits"), part="limits"))
     if rest is not None:
         found.append(rest)
-    elif ticked and len(found) == 1:
+    elif ticked and len(found) == 1 and not any(depending_words(facts_of(tool, one), one) for one in ticked):
         found.append(Step("rest", tr("nothing else limits it")))
     return _at_most(found)
 
