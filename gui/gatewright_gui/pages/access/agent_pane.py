@@ -187,7 +187,7 @@ class AgentPane(QWidget):
         column_of(self.header, everyone, search, stretch(self.nothing), stretch(self.view), into=self)
         self.counts = AgentCounts(context.document, context.deriver, context.tasks, self._agents_in_view, self)
         self._connect()
-        self._opened()
+        self._follow_document()
 
     def _connect(self) -> None:
         self.search.search_changed.connect(self._filter)
@@ -197,8 +197,8 @@ class AgentPane(QWidget):
         self.counts.counted.connect(self.model.set_count)
         self.view.verticalScrollBar().valueChanged.connect(self._look)
         self._document.problems_changed.connect(self._show_problems)
-        self._document.closed.connect(self._opened)
-        self._document.opened.connect(self._opened)
+        self._document.closed.connect(self._follow_document)
+        self._document.opened.connect(self._follow_document)
         self._document.policy_changed.connect(self._refresh)
         self._selection.agent_changed.connect(self._follow_choice)
         self._selection.everyone_changed.connect(self._show_everyone)
@@ -218,7 +218,7 @@ class AgentPane(QWidget):
         view.customContextMenuRequested.connect(self._open_menu)
         view.doubleClicked.connect(self._edit)
         view.itemDelegate().closeEditor.connect(self._editor_closed)
-        view.selectionModel().currentChanged.connect(self._chosen)
+        view.selectionModel().currentChanged.connect(self._follow_current)
         view.selectionModel().selectionChanged.connect(self._show_chosen)
         return view
 
@@ -311,7 +311,7 @@ class AgentPane(QWidget):
 
         return verbs.rename_refusal(self._document, old, new)
 
-    def _opened(self) -> None:
+    def _follow_document(self) -> None:
         self.setEnabled(self._document.is_open)
         self.search.clear()
         self._refresh()
@@ -404,7 +404,7 @@ class AgentPane(QWidget):
         self.everyone.setChecked(is_everyone)
         self.view.viewport().update()
 
-    def _chosen(self, current: QModelIndex, _previous: QModelIndex) -> None:
+    def _follow_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if not current.isValid():
             return
         agent_id = str(current.data(AGENT_ID))

@@ -198,7 +198,7 @@ class AgentCounts(QObject):
         self._known: set[str] = set()
         document.closed.connect(self._forget)
         document.opened.connect(self._forget)
-        document.policy_changed.connect(self._changed)
+        document.policy_changed.connect(self._look_again)
 
     def look(self) -> None:
         """Others may be looked at now."""
@@ -224,7 +224,7 @@ class AgentCounts(QObject):
         self._known.clear()
         self.look()
 
-    def _changed(self, changes: ChangeSet) -> None:
+    def _look_again(self, changes: ChangeSet) -> None:
         if changes.everything or changes.sources:
             self._known.clear()
         self._known -= changes.agents

@@ -227,7 +227,7 @@ class FilterBar(QWidget):
     @property
     def period(self) -> Span:
         """From when to when, as the field of times says; in seconds since 1970."""
-        return _period(self._chosen("when"))
+        return _period(self._choice("when"))
 
     @property
     def span(self) -> tuple[float, float] | None:
@@ -239,9 +239,9 @@ class FilterBar(QWidget):
         """The calls of the log that are wanted."""
         (since_s, until_s), part = self._span or self.period, self.part
         return AuditFilter(
-            agent=self._chosen("agent"),
-            tool=self._chosen("tool"),
-            client=self._chosen("client"),
+            agent=self._choice("agent"),
+            tool=self._choice("tool"),
+            client=self._choice("client"),
             verdict=part if part in {"deny", "allow"} else "",
             state=part if part in {"asked", "failed"} else "",
             text=tuple(self.search.text().split()),
@@ -253,7 +253,7 @@ class FilterBar(QWidget):
 
     def fitting(self, lines: Iterable[Line]) -> Iterator[Line]:
         """Return the rows that are wanted, of those that are no calls of the log."""
-        agent, tool, client = (self._chosen(name) for name in ("agent", "tool", "client"))
+        agent, tool, client = (self._choice(name) for name in ("agent", "tool", "client"))
         words = self.search.text().casefold().split()
         for line in lines:
             called = getattr(line.item, "called", "")
@@ -318,7 +318,7 @@ class FilterBar(QWidget):
                 combo.setCurrentIndex(0)
         self._tell()
 
-    def _chosen(self, key: str) -> str:
+    def _choice(self, key: str) -> str:
         return str(self._combos[key].currentData() or "")
 
     def _combo(self, name: str, spoken: str, rows: Sequence[tuple[str, str]]) -> QComboBox:

@@ -90,14 +90,14 @@ class HomePage(Page):
         unknown, unread = EmptyState("", "", ""), EmptyState("", "", "")
         unknown.set_unknown()
         unread.set_unknown()
-        self._risk_stack = stack_of(self.risk_view, _said(safe, "home.safe"), unknown)
+        self._risk_stack = stack_of(self.risk_view, _sentence(safe, "home.safe"), unknown)
         no_call = tr("No call is recorded yet. Later this shows which rights agents do not need.")
         review = holding(row_of(self.review_button, stretch(), margins=(3, 1, 3, 2)))
         used = holding(column_of(stretch(self.unused_view), review))
-        self._unused_stack = stack_of(used, _said(no_call, "home.no_call"), unread)
+        self._unused_stack = stack_of(used, _sentence(no_call, "home.no_call"), unread)
         risks = _card(SectionHeader(tr("What could hurt most"), tr("without asking")), stretch(self._risk_stack))
         upper = row_of(stretch(risks, 36), stretch(_card(stretch(self.reach)), 64), space=3)
-        quiet = _said(tr("No call today. Calls of agents show here by the hour."), "home.quiet")
+        quiet = _sentence(tr("No call today. Calls of agents show here by the hour."), "home.quiet")
         self._calls_stack = stack_of(quiet, self.timeline)
         calls = _card(self.calls_header, stretch(self._calls_stack))
         lower = row_of(stretch(calls, 60), stretch(_card(self.unused_header, stretch(self._unused_stack)), 40), space=3)
@@ -307,6 +307,6 @@ def _card(*parts: Part) -> QFrame:
     return frame
 
 
-def _said(words: str, name: str) -> QWidget:
+def _sentence(words: str, name: str) -> QWidget:
     """A sentence in the place of rows."""
     return holding(column_of(named(Label(words, wraps=True), name, kind="muted"), stretch(), margins=(2, 1)))

@@ -163,11 +163,11 @@ def lit_flows(picture: Picture, chosen: Part) -> list[Flow]:
 def height_for(nodes: Sequence[Node], scale: int = 0) -> int:
     """The height of the picture if every box holds a word, and each operation ``scale`` pixels besides."""
     columns = [[node for node in nodes if (node.effect is None) == is_agent] for is_agent in (True, False)]
-    boxes = (_taken(column) + sum(LEAST_BOX + scale * node.size for node in column) for column in columns)
+    boxes = (_gap_height(column) + sum(LEAST_BOX + scale * node.size for node in column) for column in columns)
     return max(boxes, default=0) + GAP
 
 
-def _taken(nodes: Sequence[Node]) -> int:
+def _gap_height(nodes: Sequence[Node]) -> int:
     """The height of a column's gaps and heading."""
     return HEADING + GAP * len(nodes)
 
@@ -181,7 +181,7 @@ def drawing_of(picture: Picture, width: float, height: float, chosen: Part) -> D
     headings: list[tuple[QRectF, str]] = []
     for column, words in enumerate((mark("Agents"), mark("Can do"))):
         numbered = [one for one in enumerate(picture.nodes) if (one[1].effect is not None) == bool(column)]
-        room = max(height - _taken([node for _, node in numbered]) - LEAST_BOX * len(numbered), 0)
+        room = max(height - _gap_height([node for _, node in numbered]) - LEAST_BOX * len(numbered), 0)
         size = sum(node.size for _, node in numbered)
         scale = min(room / max(size, 1), MOST_SCALE)
         top = HEADING + (room - scale * size) / 2

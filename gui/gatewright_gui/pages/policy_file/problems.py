@@ -200,7 +200,7 @@ class ProblemModel(ListingModel[ProblemRow]):
         if column != MESSAGE:
             return ""
         bad = tr("error") if row.problem.is_error else tr("warning")
-        return f"{_counted(row.count, is_error=row.problem.is_error) or bad}: {row.words}"
+        return f"{_count_words(row.count, is_error=row.problem.is_error) or bad}: {row.words}"
 
     def key(self, row: ProblemRow) -> object:
         """The problem, or the kind of a heading."""
@@ -213,7 +213,7 @@ class ProblemModel(ListingModel[ProblemRow]):
         return errors, len(self.every) - errors
 
 
-def _counted(count: int, *, is_error: bool) -> str:
+def _count_words(count: int, *, is_error: bool) -> str:
     if not count:
         return ""
     return counted(count, "error", "errors") if is_error else counted(count, "warning", "warnings")
@@ -386,9 +386,9 @@ class ProblemsPage(Page):
             self._context.tasks.start(self._find_fixes(), "problems.fixes", replace=True)
         self.view.setColumnHidden(ABOUT, not any(row.about for row in self.model.every))
         errors, warnings = self.model.counts
-        words = ", ".join(filter(None, (_counted(errors, is_error=True), _counted(warnings, is_error=False))))
+        words = ", ".join(filter(None, (_count_words(errors, is_error=True), _count_words(warnings, is_error=False))))
         self.header.set_note(words)
-        self.empty.set_state("shield-check", tr("No problems"), self._checked_words())
+        self.empty.set_state("shield-check", tr("No problems"), self._scope_words())
         self.list.show_view(bool(words))
         self.reload.setVisible(document.failure is not None or self.model.rowCount() == 0)
         if document.alarm is not None:
@@ -406,7 +406,7 @@ class ProblemsPage(Page):
             self.bar.show_message("error", text, action=tr(MEND))
         self.bar.close_button.hide()
 
-    def _checked_words(self) -> str:
+    def _scope_words(self) -> str:
         """Words for what was looked at where nothing is wrong."""
         document = self._context.document
         policy = document.policy

@@ -244,8 +244,8 @@ class ProgramPane(PublishPane):
         where = row_of(label, stretch(self.folder), self.browse_button, space=2)
         super().__init__(context, where, *(written if self.key == "policy" else ()))
         self._outlook: Outlook | None = None
-        self.folder.setText(str(self._proposed()))
-        self.folder.textChanged.connect(self._changed)
+        self.folder.setText(str(self._default_folder()))
+        self.folder.textChanged.connect(self._forget_outlook)
         self.folder.returnPressed.connect(self.act_button.click)
         self.form.currentIndexChanged.connect(self._change_form)
         self.browse_button.clicked.connect(lambda: self._start(self._browse(), "browse"))
@@ -260,7 +260,7 @@ class ProgramPane(PublishPane):
         """The folder as it is typed."""
         return Path(self.folder.text().strip()).expanduser()
 
-    def _proposed(self) -> Path:
+    def _default_folder(self) -> Path:
         """The folder of the last time; for another policy one beside it."""
         workspace = self._document.workspace
         policy, _, folder = self._context.sizes.choice(f"{FOLDER}.{self.kind}").partition("\n")
@@ -271,10 +271,10 @@ class ProgramPane(PublishPane):
         return beside / f"{workspace.folder.name}-{ends[self.kind]}"
 
     def _change_form(self, _at: int) -> None:
-        self.folder.setText(str(self._proposed()))
-        self._changed()
+        self.folder.setText(str(self._default_folder()))
+        self._forget_outlook()
 
-    def _changed(self, _text: str = "") -> None:
+    def _forget_outlook(self, _text: str = "") -> None:
         self._outlook = None
         self.done.hide()
         self.tell_act()

@@ -116,7 +116,7 @@ class SettingsPage(Page):
         if section.made_of is not None:
             switch = self._switches[section.key] = named(QCheckBox(tr("on")), f"settings.{section.key}.on")
             switch.setAccessibleName(tr(section.title))
-            switch.toggled.connect(partial(self._switched, section))
+            switch.toggled.connect(partial(self._switch, section))
             head = row_of(title, switch, stretch(), space=3)
         form = QFormLayout()
         form.setContentsMargins(0, 0, 0, 0)
@@ -280,7 +280,7 @@ class SettingsPage(Page):
         section = next(one for one in SECTIONS if setting in one.settings)
         self._put(section, setting, after)
 
-    def _switched(self, section: Section, on: bool) -> None:
+    def _switch(self, section: Section, on: bool) -> None:
         """Off takes the whole away; on writes it as soon as it has what it needs."""
         if not on:
             for setting in section.settings:

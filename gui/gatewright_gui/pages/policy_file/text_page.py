@@ -119,7 +119,7 @@ class TextPage(Page):
         document.problems_changed.connect(self._mark)
         self._draft.changed.connect(self._refresh)
         self._draft.checked.connect(self._mark)
-        self.editor.typed.connect(self._typed)
+        self.editor.typed.connect(self._take_text)
         self.apply_button.clicked.connect(self._apply_or_stop)
         self.discard_button.clicked.connect(self._draft.discard)
         for keys, act in (("Ctrl+Return", self._apply), ("F8", self.editor.go_to_next_fault)):
@@ -140,7 +140,7 @@ class TextPage(Page):
             self.part.set_current("text")
             self.editor.go_to_fault(_fault(problem, problem.place.line, problem.place.column))
 
-    def _typed(self) -> None:
+    def _take_text(self) -> None:
         over = self._draft.over if self._draft.is_pending else self._text.text
         self._holds_draft = True
         self._draft.type(over, lambda: self._read(over))

@@ -190,7 +190,7 @@ class ClientDialog(FormDialog):
             self.wait.setPlaceholderText(_wait_in(self.change))
         self.difference.set_diff(self.change.edit.difference or tr("The file says so already.") + "\n")
         told = [tr("The policy is saved first: the client gets what is saved.")] if self._document.is_dirty else []
-        self.note.setText(" ".join((*told, *_told(self.change))))
+        self.note.setText(" ".join((*told, *_edit_notes(self.change))))
 
     def _copy(self) -> None:
         if self.change is not None:
@@ -216,7 +216,7 @@ def _wait_in(change: ClientEdit) -> str:
     return str(args[at]) if isinstance(args, list) and at else USUAL_WAIT
 
 
-def _told(change: ClientEdit) -> list[str]:
+def _edit_notes(change: ClientEdit) -> list[str]:
     edit = change.edit
     told = [tr("Values of variables stay in this file and are not shown.")] if edit.handed else []
     if edit.direct:

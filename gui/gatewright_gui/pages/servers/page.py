@@ -272,7 +272,7 @@ class ServersPage(Page):
             self._reaches,
             self._calls,
             {name: origin for origin, tools in self._tools.items() for name in tools},
-            {row.catalog_id: self._proposed_of(row) for row in catalogs if row.waiting},
+            {row.catalog_id: self._proposals_of(row) for row in catalogs if row.waiting},
             document.workspace.policy_path if document.is_open else None,
         )
         rows = rows_of(known)
@@ -281,7 +281,7 @@ class ServersPage(Page):
         self.list.show_rows(() if is_empty else rows, is_known=known.is_whole or not document.is_open)
         self._choose_wanted()
 
-    def _proposed_of(self, row: CatalogRow) -> Mapping[Effect, int]:
+    def _proposals_of(self, row: CatalogRow) -> Mapping[Effect, int]:
         """Count what waits of a server, once for each list of it."""
         held, now = self._proposed.get(row.catalog_id), (id(row.waiting), self._of_snapshot)
         if held is None or held[0] != now:

@@ -79,7 +79,7 @@ class TrustDialog(FormDialog):
         }
         """The places for each confined server and each module."""
         words = servers[0].words if is_one else "\n\n".join(_paragraph(one) for one in servers)
-        told = Label(_told(servers, is_one=is_one), wraps=True)
+        told = Label(_trust_words(servers, is_one=is_one), wraps=True)
         self.setAccessibleDescription(f"{told.text()}\n{words}")
         self.code = named(CodeView(tr("What is trusted")), "trust.definition")
         self.code.set_wrapping(True)
@@ -184,7 +184,7 @@ class TrustDialog(FormDialog):
             self.source_menu.addAction(tr("no other source")).setEnabled(False)
 
 
-def _told(servers: tuple[ProposedServer, ...], *, is_one: bool) -> str:
+def _trust_words(servers: tuple[ProposedServer, ...], *, is_one: bool) -> str:
     catalogs = [server.catalog for server in servers]
     held = any(one.is_confined for one in catalogs)
     free = any(one.command is not None and not one.is_confined for one in catalogs)

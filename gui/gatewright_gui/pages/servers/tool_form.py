@@ -137,7 +137,7 @@ class ToolForm(QWidget):
         if not found.servers:
             self.address.setEditText(typed)
         if not self.headers.isModified():
-            self.headers.setText(self._proposed_headers(found))
+            self.headers.setText(self._default_headers(found))
         self.part.set_current("tools" if found.tools else "faults")
         self._show_kind()
         self._show_found()
@@ -188,7 +188,7 @@ class ToolForm(QWidget):
             raise WorkspaceError(tr("which command runs its tools? Write it as in a terminal"))
         return replace(made, command=words[0], args=tuple(words[1:]), env=_words(self.env.text()))
 
-    def _proposed_headers(self, found: ToolFile) -> str:
+    def _default_headers(self, found: ToolFile) -> str:
         """Those of the catalog that is there, else those that the document asks for."""
         there = self._document.policy.catalog(self.catalog_id.text())
         names = found.variables(self.catalog_id.text()) if there is None else there.headers_env
@@ -269,7 +269,7 @@ class ToolForm(QWidget):
         folder = self._document.workspace.folder
         chosen = await choose_open_file(self, tr("The module"), folder, tr("WASM modules (*.wasm);;Any file (*)"))
         if chosen is not None and isValid(self):
-            self.module.setText(_written(chosen, folder))
+            self.module.setText(_module_path(chosen, folder))
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -287,7 +287,7 @@ def _host(address: str) -> str:
     return ""
 
 
-def _written(chosen: Path, folder: Path) -> str:
+def _module_path(chosen: Path, folder: Path) -> str:
     """A file as a policy in a folder writes it: relative where it lies in there."""
     real, top = os.path.realpath(chosen), os.path.realpath(folder)
     return os.path.relpath(real, top).replace(os.sep, "/") if real.startswith(f"{top}{os.sep}") else real

@@ -340,7 +340,7 @@ class ApprovalBar(QWidget):
         elif self.tree is None:
             self._code.set_json(question.arguments)
         elif part == "records":
-            self.tree.set_value(_told(question), tr("ids"))
+            self.tree.set_value(_records_of(question), tr("ids"))
         else:
             self.tree.set_value(dict(question.values), tr("arguments"))
         if self.tree is None:
@@ -439,7 +439,7 @@ class ApprovalBar(QWidget):
         )
 
 
-def _told(question: "PendingApproval") -> dict[str, "JsonValue"]:
+def _records_of(question: "PendingApproval") -> dict[str, "JsonValue"]:
     """The records that ids stand for, each under its argument and value, and by which call that was told."""
     words = tr("{argument} (by {call})")
     return {

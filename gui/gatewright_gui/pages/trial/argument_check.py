@@ -114,7 +114,7 @@ def syntax_faults(text: str) -> tuple[TextFault, ...]:
     try:
         parse_object(text)
     except JsonRefused as error:
-        return (_refused(text, error),)
+        return (_syntax_fault(text, error),)
     return ()
 
 
@@ -123,15 +123,15 @@ def text_faults(text: str, checker: ArgumentChecker | None) -> tuple[TextFault, 
     try:
         values = parse_object(text)
     except JsonRefused as error:
-        return (_refused(text, error),)
+        return (_syntax_fault(text, error),)
     errors = checker.errors(values) if checker is not None else ()
     if not errors:
         return ()
     places = JsonPlaces(text) if len(text) <= MAX_PLACED else None
-    return tuple(_placed(text, places, values, error) for error in errors)
+    return tuple(_fault_at(text, places, values, error) for error in errors)
 
 
-def _placed(text: str, places: JsonPlaces | None, values: dict[str, JsonValue], error: ArgumentError) -> TextFault:
+def _fault_at(text: str, places: JsonPlaces | None, values: dict[str, JsonValue], error: ArgumentError) -> TextFault:
     path = path_of(values, error.pointer)
     if places is None:
         return TextFault(0, 0, 1, 1, path_words(path), error.message)
@@ -143,7 +143,7 @@ def _placed(text: str, places: JsonPlaces | None, values: dict[str, JsonValue], 
     return TextFault(start, end, *line_and_column(text, start), path_words(path), error.message)
 
 
-def _refused(text: str, error: JsonRefused) -> TextFault:
+def _syntax_fault(text: str, error: JsonRefused) -> TextFault:
     said = str(error)
     found = _POSITION.fullmatch(said)
     if found is not None:

@@ -69,15 +69,15 @@ class CallBar(TightRow):
         outcome.approval.keys_given_back.connect(self._lend_keys)
         for signal, slot in (
             (console.began, self._began),
-            (console.stage_passed, self._passed),
-            (console.streamed, self._streamed),
-            (console.finished, self._finished),
+            (console.stage_passed, self._pass_stage),
+            (console.streamed, self._show_stream),
+            (console.finished, self._show_record),
             (console.failed, outcome.say_failed),
-            (console.ended, self._ended),
-            (console.asked, self._asked),
-            (console.answered, self._answered),
+            (console.ended, self._end),
+            (console.asked, self._show_question),
+            (console.answered, self._resume),
             (console.copying, self._copying),
-            (console.steps_told, self._stepped),
+            (console.steps_told, self._show_steps),
             (request.tool_shown, self.show_state),
         ):
             signal.connect(slot)
@@ -148,15 +148,15 @@ class CallBar(TightRow):
             self._lend_keys()
         self.changed.emit()
 
-    def _passed(self, row: StageRow) -> None:
+    def _pass_stage(self, row: StageRow) -> None:
         if self._console.is_busy:
             self._outcome.pass_stage(row)
 
-    def _streamed(self, text: str) -> None:
+    def _show_stream(self, text: str) -> None:
         if self._console.is_busy:
             self._outcome.show_stream(text)
 
-    def _stepped(self, rows: tuple[StepRow, ...]) -> None:
+    def _show_steps(self, rows: tuple[StepRow, ...]) -> None:
         if self._console.is_busy:
             self._outcome.show_steps(self._called, rows)
             if self._outcome.steps.held is not None and QApplication.focusWidget() in self._borrowed:
@@ -169,12 +169,12 @@ class CallBar(TightRow):
         steps = outcome.steps.view, outcome.steps.next_button, outcome.steps.rest_button
         return {outcome.stages, self.cancel_button, outcome.strip.cancel_button, *steps}
 
-    def _asked(self, question: PendingApproval) -> None:
+    def _show_question(self, question: PendingApproval) -> None:
         if self._console.is_busy:
             self._outcome.ask(question)
             self._context.navigator.tell_question(open_=True)
 
-    def _answered(self) -> None:
+    def _resume(self) -> None:
         self._context.navigator.tell_question(open_=False)
         self._outcome.answered()
 
@@ -182,12 +182,12 @@ class CallBar(TightRow):
         if self._console.is_busy:
             self._outcome.strip.start(text or self._outcome.running, can_cancel=True)
 
-    def _finished(self, record: CallRecord) -> None:
+    def _show_record(self, record: CallRecord) -> None:
         self._outcome.show_record(record)
         if self._is_instead:
             self._outcome.say_run_elsewhere()
 
-    def _ended(self) -> None:
+    def _end(self) -> None:
         self._is_instead = False
         self._context.navigator.tell_question(open_=False)
         self._outcome.end()

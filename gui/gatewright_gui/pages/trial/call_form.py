@@ -72,11 +72,11 @@ class FormMemory:
 
     def move_items(self, held: Path, moves: Mapping[int, int | None]) -> None:
         """Move along what is known of the items of a list; None: it is forgotten."""
-        self.drafts = _moved_keys(self.drafts, held, moves)
-        self.branches = _moved_keys(self.branches, held, moves)
-        self.raw = {to for at in self.raw if (to := _moved(at, held, moves)) is not None}
-        self.implied = {to for at in self.implied if (to := _moved(at, held, moves)) is not None}
-        parked = [(_moved(at, held, moves), key, kept) for (at, key), kept in self.parked.items()]
+        self.drafts = _move_keys(self.drafts, held, moves)
+        self.branches = _move_keys(self.branches, held, moves)
+        self.raw = {to for at in self.raw if (to := _path_after(at, held, moves)) is not None}
+        self.implied = {to for at in self.implied if (to := _path_after(at, held, moves)) is not None}
+        parked = [(_path_after(at, held, moves), key, kept) for (at, key), kept in self.parked.items()]
         self.parked = {(at, key): kept for at, key, kept in parked if at is not None}
 
 
@@ -84,7 +84,7 @@ def _is_below(path: Path, held: Path) -> bool:
     return len(path) > len(held) and path[: len(held)] == held
 
 
-def _moved(path: Path, held: Path, moves: Mapping[int, int | None]) -> Path | None:
+def _path_after(path: Path, held: Path, moves: Mapping[int, int | None]) -> Path | None:
     at = path[len(held)] if _is_below(path, held) else None
     if not isinstance(at, int):
         return path
@@ -92,8 +92,8 @@ def _moved(path: Path, held: Path, moves: Mapping[int, int | None]) -> Path | No
     return None if to is None else (*held, to, *path[len(held) + 1 :])
 
 
-def _moved_keys(known: dict[Path, T], held: Path, moves: Mapping[int, int | None]) -> dict[Path, T]:
-    return {to: kept for at, kept in known.items() if (to := _moved(at, held, moves)) is not None}
+def _move_keys(known: dict[Path, T], held: Path, moves: Mapping[int, int | None]) -> dict[Path, T]:
+    return {to: kept for at, kept in known.items() if (to := _path_after(at, held, moves)) is not None}
 
 
 class FieldFault(ValueError):
@@ -274,7 +274,7 @@ class CallForm:
             self.unset(path) if path else self._root.clear()
             return
         self._known.branches[path] = index
-        made = self._rebranched(path, union, index, value)
+        made = self._value_in_branch(path, union, index, value)
         if made is NOTHING:
             take_out(self._root, path)
         elif path:
@@ -444,7 +444,7 @@ class CallForm:
         if union is not None and union.tag is not None and chosen is not None:
             put(self._root, (*path, union.tag), deepcopy(union.branches[chosen].tags[0]))
 
-    def _rebranched(self, path: Path, union: Union, index: int, value: Value) -> Value:
+    def _value_in_branch(self, path: Path, union: Union, index: int, value: Value) -> Value:
         branch = union.branches[index]
         shape = self.shapes.of(branch.schema)
         parked = self._known.parked.get((path, index), NOTHING)

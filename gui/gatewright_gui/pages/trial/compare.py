@@ -68,7 +68,7 @@ def compared(one: CallRecord, other: CallRecord) -> Comparison:
         second,
         tuple(_facts(first, second)),
         tuple(_stages(first, second)),
-        _diff("arguments", *(_indented(record.request.text, sort=True) for record in (first, second))),
+        _diff("arguments", *(_indent(record.request.text, sort=True) for record in (first, second))),
         _diff("result", _result(first), _result(second)),
     )
 
@@ -119,7 +119,7 @@ def _stages(first: CallRecord, second: CallRecord) -> Iterator[Pair]:
         yield Pair(name, words[0], words[1], (verdicts[0], verdicts[1]))
 
 
-def _indented(text: str, *, sort: bool = False) -> str:
+def _indent(text: str, *, sort: bool = False) -> str:
     try:
         return json.dumps(json.loads(text), ensure_ascii=False, indent=2, sort_keys=sort)
     except (ValueError, RecursionError):
@@ -128,7 +128,7 @@ def _indented(text: str, *, sort: bool = False) -> str:
 
 def _result(record: CallRecord) -> str:
     text = record.model_text or ""
-    return _indented(text) if len(text) <= MAX_COMPARED else text
+    return _indent(text) if len(text) <= MAX_COMPARED else text
 
 
 def _diff(name: str, old: str, new: str) -> str:
@@ -208,8 +208,8 @@ class CompareDialog(QDialog):
         for key, words, view in (
             ("facts", tr("Overview"), self.facts),
             ("stages", tr("Stages ({count})", count=different), self.stages),
-            ("arguments", _or_same(tr("Arguments"), told.arguments), _shown(self.arguments_diff, told.arguments)),
-            ("result", _or_same(tr("Result"), told.result), _shown(self.result_diff, told.result)),
+            ("arguments", _or_same(tr("Arguments"), told.arguments), _diff_part(self.arguments_diff, told.arguments)),
+            ("result", _or_same(tr("Result"), told.result), _diff_part(self.result_diff, told.result)),
         ):
             self.parts.add_segment(key, words)
             self._pages[key] = view
@@ -264,7 +264,7 @@ def _diff_view(name: str, object_name: str, text: str) -> CodeView:
     return view
 
 
-def _shown(view: CodeView, text: str) -> QWidget:
+def _diff_part(view: CodeView, text: str) -> QWidget:
     return view if text else EmptyState("check", tr("The same"), tr("There is no difference"))
 
 

@@ -78,7 +78,7 @@ class ConversationModel(RowModel[Row]):
         for row in self.rows:
             window = self._window(row)
             is_filling = window is not None and bool(window.starts)
-            if is_filling or self._left_s(row) > 0 or (row.standing is not None and row.standing.expires_wall_s):
+            if is_filling or self._seconds_left(row) > 0 or (row.standing is not None and row.standing.expires_wall_s):
                 return True
         return False
 
@@ -112,7 +112,7 @@ class ConversationModel(RowModel[Row]):
             return " \u00b7 ".join([*parts, fact.text])
         if fact is None or fact.left_s is None:
             return row.text
-        left_s = self._left_s(row)
+        left_s = self._seconds_left(row)
         wait = tr("{time} to wait", time=_clock(left_s)) if left_s > 0 else tr("ready")
         return f"{wait} \u00b7 {fact.text}"
 
@@ -146,10 +146,10 @@ class ConversationModel(RowModel[Row]):
         if window is not None:
             return window.left < 1
         if row.fact is not None and row.fact.left_s is not None:
-            return self._left_s(row) > 0
+            return self._seconds_left(row) > 0
         return row.holds
 
-    def _left_s(self, row: Row) -> float:
+    def _seconds_left(self, row: Row) -> float:
         fact = row.fact
         if fact is None or fact.left_s is None:
             return 0.0

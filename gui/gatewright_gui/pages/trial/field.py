@@ -140,7 +140,7 @@ class LineField(QLineEdit):
             browse.triggered.connect(partial(host.browse, view.path))
             self.addAction(browse, QLineEdit.ActionPosition.TrailingPosition)
         self.show_view(view)
-        self.textChanged.connect(self._typed)
+        self.textChanged.connect(self._tell_text)
 
     def show_view(self, view: View) -> None:
         """Show what the place holds."""
@@ -191,7 +191,7 @@ class LineField(QLineEdit):
         self._host.typed(self._path, self.text()[:start] + text.replace("\r\n", "\n") + self.text()[end:])
         self._host.reshaped(self._path)
 
-    def _typed(self, text: str) -> None:
+    def _tell_text(self, text: str) -> None:
         self._host.typed(self._path, text)
         popup = self.offered.popup() if self.offered is not None else None
         if popup is not None and popup.isVisible():
@@ -209,7 +209,7 @@ class TextField(LargeTextEdit):
         if self._is_json:
             Highlighter(self.document()).set_language("json")
         self.show_view(view)
-        self.edited.connect(self._typed)
+        self.edited.connect(self._tell_text)
 
     def show_view(self, view: View) -> None:
         """Show what the place holds."""
@@ -225,7 +225,7 @@ class TextField(LargeTextEdit):
         """Itself."""
         return [self]
 
-    def _typed(self) -> None:
+    def _tell_text(self) -> None:
         self._host.typed(self._path, self.text)
 
 
@@ -241,7 +241,7 @@ class ChoiceField(StillCombo):
             words = value if isinstance(value, str) and value else shown_value(value, 400)
             self.addItem(label_text(words, LONGEST_LINE, keep=""))
         self.show_view(view)
-        self.currentIndexChanged.connect(self._chosen)
+        self.currentIndexChanged.connect(self._tell_choice)
 
     def show_view(self, view: View) -> None:
         """Show what the place holds."""
@@ -252,7 +252,7 @@ class ChoiceField(StillCombo):
         """Itself."""
         return [self]
 
-    def _chosen(self, _row: int) -> None:
+    def _tell_choice(self, _row: int) -> None:
         self._host.chosen(self._path, NOTHING if self.choice is None else self._values[self.choice])
 
 
@@ -267,7 +267,7 @@ class ChecklistField(QWidget):
         for value in view.shape.choices:
             box = QCheckBox(button_text(shown_value(value)))
             box.setAccessibleName(f"{view.name}: {shown_value(value)}")
-            box.toggled.connect(partial(self._toggled, value))
+            box.toggled.connect(partial(self._tell_choice, value))
             self._boxes.append(box)
             column.addWidget(box)
         self._choices = view.shape.choices
@@ -284,7 +284,7 @@ class ChecklistField(QWidget):
         """Every box."""
         return list(self._boxes)
 
-    def _toggled(self, value: JsonValue, on: bool) -> None:
+    def _tell_choice(self, value: JsonValue, on: bool) -> None:
         held = self._host.form.value(self._path)
         rest = [one for one in held if not same(one, value)] if isinstance(held, list) else []
         made: list[JsonValue] = [*rest, value] if on else rest

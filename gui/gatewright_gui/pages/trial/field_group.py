@@ -267,7 +267,7 @@ class UnionBody(Body):
             self.branch.addItem(label_text(row.label, LONGEST_LINE, keep=""))
             described = str(row.schema.get("description") or "")
             self.branch.setItemData(self.branch.count() - 1, tip_text(described), Qt.ItemDataRole.ToolTipRole)
-        self.branch.currentIndexChanged.connect(self._chosen)
+        self.branch.currentIndexChanged.connect(self._take_branch)
         label = ElidedLabel(tag or tr("kind"))
         label.setFont(current_look().mono_font)
         self._column = column_of(row_of(label, stretch(self.branch), space=2), into=self, space=2)
@@ -302,7 +302,7 @@ class UnionBody(Body):
         field.setAccessibleName(path_words(self._path))
         return field
 
-    def _chosen(self, _row: int) -> None:
+    def _take_branch(self, _row: int) -> None:
         self._host.form.choose_branch(self._path, self.branch.choice)
         self._host.reshaped(self._path)
 

@@ -140,7 +140,7 @@ class FieldRow(QWidget):
         return not self.isHidden() and self.objectName() != ""
 
     def _show_words(self, view: View) -> None:
-        asked = self._need if self._need is not None else self._asked(view)
+        asked = self._need if self._need is not None else self._need_of(view)
         self._mark.setText(" · ".join(filter(None, (asked, self._kind(view)))))
 
     def show_fault(self, fault: str | None) -> None:
@@ -241,7 +241,7 @@ class FieldRow(QWidget):
         self._note.setToolTip(tip_text(text) if is_long else "")
         self._note.setVisible(bool(text))
 
-    def _asked(self, view: View) -> str:
+    def _need_of(self, view: View) -> str:
         if not view.is_declared:
             return tr("not in the schema")
         return tr("required") if view.required else ""

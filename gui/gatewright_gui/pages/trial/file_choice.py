@@ -132,11 +132,11 @@ def _tree_of(choices: FileChoices) -> QStandardItemModel:
         item = _item(name, "folder" if row.is_folder else "file", row)
         if row.is_folder:
             nodes[(row.place, row.path)] = item
-        _held(model, nodes, row.place, folder).appendRow(item)
+        _folder_item(model, nodes, row.place, folder).appendRow(item)
     return model
 
 
-def _held(
+def _folder_item(
     model: QStandardItemModel, nodes: dict[tuple[str, str], QStandardItem], place: str, folder: str
 ) -> QStandardItem:
     found = nodes.get((place, folder))
@@ -145,7 +145,7 @@ def _held(
     if not folder:
         return model.invisibleRootItem()
     made = nodes[(place, folder)] = _item(folder.rpartition("/")[2], "folder", None)
-    _held(model, nodes, place, folder.rpartition("/")[0]).appendRow(made)
+    _folder_item(model, nodes, place, folder.rpartition("/")[0]).appendRow(made)
     return made
 
 
@@ -174,7 +174,7 @@ class FilePick(QObject):
     async def examples(self) -> dict[str, str]:
         """By what an argument names - `path` or `label` - something that the chosen operation could be tried with."""
         self._list()
-        await self._listed_by_now()
+        await self._await_listing()
         _, tool = self._called()
         operation = self._form.operation
         shapes = tool.operations if tool is not None else ()
@@ -207,7 +207,7 @@ class FilePick(QObject):
         self._context.tasks.start(self._choose(cast("Path", path)), "console.browse", replace=True)
 
     async def _choose(self, path: Path) -> None:
-        await self._listed_by_now()
+        await self._await_listing()
         chosen = self._form.form.value(path)
         begun = chosen if isinstance(chosen, str) else ""
         dialog = BrowseDialog(cast("QWidget", self._form), self._files, begun, takes_folders=self._takes_folders(path))
@@ -216,7 +216,7 @@ class FilePick(QObject):
             is_asked = "source" in self._form.form.fields(()) and several
             self._form.put_file(path, dialog.choice.path, dialog.choice.place if is_asked else None)
 
-    async def _listed_by_now(self) -> None:
+    async def _await_listing(self) -> None:
         while self._listing is not None and not self._listing.done():
             await asyncio.wait([self._listing])
 

@@ -60,7 +60,7 @@ class FormPane(QWidget):
         self._is_putting = False
         self._faults: tuple[PlaceFault, ...] = ()
         self._check = ArgumentCheck(tasks, name, partial(FormPane._check_of, self), self)
-        self._check.found.connect(self._found)
+        self._check.found.connect(self._take_faults)
         self._tabs = QTimer(self, singleShot=True, interval=0)
         self._tabs.timeout.connect(self._order_tabs)
         self.search = named(SearchField(tr("Filter")), f"{name}.search")
@@ -201,7 +201,7 @@ class FormPane(QWidget):
         if not self._is_putting:
             self.touched.emit()
             self.form.set_text(path, text)
-            self._edited(path)
+            self._follow_edit(path)
 
     def chosen(self, path: Path, value: object) -> None:
         """A value was chosen at a place."""
@@ -211,10 +211,10 @@ class FormPane(QWidget):
             self._refresh()
         elif value is NOTHING:
             self.form.unset(path)
-            self._edited(path)
+            self._follow_edit(path)
         else:
             self.form.set(path, value)  # pyright: ignore[reportArgumentType]  # choices of the schema are JSON values
-            self._edited(path)
+            self._follow_edit(path)
 
     def reshaped(self, path: Path) -> None:
         """A place has other parts now."""
@@ -308,7 +308,7 @@ class FormPane(QWidget):
 
     # inside
 
-    def _edited(self, path: Path) -> None:
+    def _follow_edit(self, path: Path) -> None:
         """A place holds something else: the words around it follow, its field is left alone."""
         row = self.row_at(path)
         while row is not None:
@@ -376,7 +376,7 @@ class FormPane(QWidget):
     def _check_of(self, checker: ArgumentChecker | None) -> Callable[[], Sequence[Fault]] | None:
         return partial(checker.faults, self.values_as_far()) if checker is not None else None
 
-    def _found(self, faults: tuple[PlaceFault, ...]) -> None:
+    def _take_faults(self, faults: tuple[PlaceFault, ...]) -> None:
         self._faults = faults
         self._mark()
 

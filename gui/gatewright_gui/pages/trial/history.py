@@ -202,7 +202,7 @@ class HistoryPanel(QWidget):
             if not self.view.currentIndex().isValid():
                 self.view.setCurrentIndex(self.model.index(0, 0))
 
-    def _chosen(self, _current: QModelIndex, _before: QModelIndex) -> None:
+    def _follow_current(self, _current: QModelIndex, _before: QModelIndex) -> None:
         self.update_buttons()
         self._show()
 
@@ -333,7 +333,7 @@ class HistoryPanel(QWidget):
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(CALL, header.ResizeMode.Stretch)
-        view.selectionModel().currentChanged.connect(self._chosen)
+        view.selectionModel().currentChanged.connect(self._follow_current)
         view.selectionModel().selectionChanged.connect(self.update_buttons)
         view.clicked.connect(self._show)
         return view

@@ -106,7 +106,7 @@ class HistoryBar(QWidget):
         self._filter = HistoryFilter()
         tip = tr("Every word has to be in the call, its agent, arguments, verdict, code or reason")
         self.search = named(SearchField(tr("Search calls")), "console.history.search", tip=tip)
-        self.search.search_changed.connect(self._searched)
+        self.search.search_changed.connect(self._take_words)
         self.search.results_requested.connect(self.leave_requested)
         self.search.leave_requested.connect(self.leave_requested)
         button = IconButton("funnel", tr("Show only some verdicts, agents or tools"))
@@ -132,7 +132,7 @@ class HistoryBar(QWidget):
         self._set(HistoryFilter())
         self.search.clear()
 
-    def _searched(self, text: str) -> None:
+    def _take_words(self, text: str) -> None:
         self._set(replace(self._filter, words=tuple(text.casefold().split())))
 
     def _set(self, wanted: HistoryFilter) -> None:

@@ -213,7 +213,7 @@ class RawJson(QWidget):
         self.editor = named(JsonEdit(tr("Arguments as JSON")), "console.json")
         self.editor.setPlaceholderText('{ "op": "read", "path": "README.md" }')
         self.editor.offer = self._offer
-        self.editor.edited.connect(self._edited)
+        self.editor.edited.connect(self._follow_edit)
         self._check = ArgumentCheck(
             tasks, "console.check", lambda checker: partial(text_faults, self.text, checker), self
         )
@@ -267,7 +267,7 @@ class RawJson(QWidget):
     def _offer(self, text: str, at: int) -> Completion:
         return Completion(at, at) if self._tool is None else completion_at(self._tool, text, at)
 
-    def _edited(self) -> None:
+    def _follow_edit(self) -> None:
         if not self.editor.is_aside and self.editor.document().characterCount() <= AT_ONCE:
             self._show(syntax_faults(self.text), is_checked=self._tool is None)
         self._check.start()

@@ -111,7 +111,7 @@ class JsonTreeView(QWidget):
         self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.tree.customContextMenuRequested.connect(self._open_menu)
-        self.tree.selectionModel().currentChanged.connect(self._chosen)
+        self.tree.selectionModel().currentChanged.connect(self._show_current)
         self.tree.installEventFilter(self)
         self.search = named(SearchField(tr("Search keys and values")), f"{name}.search")
         self.search.search_changed.connect(self._search)
@@ -160,9 +160,9 @@ class JsonTreeView(QWidget):
 
     def open_below(self) -> None:
         """Open what is below the chosen row, so much of it as a window can serve."""
-        self._opening.start(self._opened(self._current()))
+        self._opening.start(self._open_below(self._current()))
 
-    def _opened(self, first: QModelIndex) -> Iterator[None]:
+    def _open_below(self, first: QModelIndex) -> Iterator[None]:
         left = MAX_OPENED
         stack = [first]
         while stack and left > 0:
@@ -268,13 +268,13 @@ class JsonTreeView(QWidget):
         self._at = -1
         self._count.clear()
         if text:
-            self._looking.start(self._found(text))
+            self._looking.start(self._look_for(text))
 
     def _stop(self) -> None:
         self._looking.stop()
         self._opening.stop()
 
-    def _found(self, text: str) -> Iterator[None]:
+    def _look_for(self, text: str) -> Iterator[None]:
         for positions in self.model.found(text):
             if positions is not None:
                 self._hits.append(positions)
@@ -304,7 +304,7 @@ class JsonTreeView(QWidget):
 
     # the chosen value
 
-    def _chosen(self, current: QModelIndex, _before: QModelIndex) -> None:
+    def _show_current(self, current: QModelIndex, _before: QModelIndex) -> None:
         index = current.siblingAtColumn(0)
         path = self.model.path_at(index) if index.isValid() else ""
         self.path.setText(path if path != "$" else "")  # the whole has no place of its own

@@ -227,9 +227,9 @@ class JsonTreeModel(QAbstractItemModel):
             return None
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return _key(node) if index.column() == KEY else _shown(node)
+                return _key(node) if index.column() == KEY else _value_words(node)
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{_key(node)}: {_shown(node)}"
+                return f"{_key(node)}: {_value_words(node)}"
             case Qt.ItemDataRole.ToolTipRole:
                 return self.path_at(index)
             case _ if role == KIND:
@@ -301,7 +301,7 @@ def _key(node: Node) -> str:
     return str(node.step) if isinstance(node.step, int) else visible(node.step[:MAX_CELL])
 
 
-def _shown(node: Node) -> str:
+def _value_words(node: Node) -> str:
     count = node.count
     if isinstance(node.value, dict):
         return "{}" if not count else counted(count, "key", "keys")

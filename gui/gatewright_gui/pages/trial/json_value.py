@@ -82,13 +82,13 @@ _ONE_LINE = 40
 
 def to_text(values: Mapping[str, JsonValue]) -> str:
     """Arguments as JSON to read and edit."""
-    return _dumped(dict(values), indent=2)
+    return _dump(dict(values), indent=2)
 
 
 def json_text(value: JsonValue) -> str:
     """A value as JSON for a small editor: a short one on one line."""
-    text = _dumped(value)
-    return _dumped(value, indent=2) if isinstance(value, dict | list) and len(text) > _ONE_LINE else text
+    text = _dump(value)
+    return _dump(value, indent=2) if isinstance(value, dict | list) and len(text) > _ONE_LINE else text
 
 
 def parse_value(text: str) -> JsonValue:
@@ -108,7 +108,7 @@ def value_fault(text: str) -> str | None:
     return None
 
 
-def _dumped(value: object, indent: int | None = None) -> str:
+def _dump(value: object, indent: int | None = None) -> str:
     """Characters that an editor would change are written as escapes."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     is_plain = text.isascii() or not any(letter in _CHANGED or "\ud800" <= letter <= "\udfff" for letter in text)

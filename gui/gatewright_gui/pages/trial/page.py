@@ -99,13 +99,13 @@ class TrialPage(Page):
         self.history.show_session()
         self._show_busy()
 
-    def _opened(self) -> None:
+    def _follow_document(self) -> None:
         if self._context.document.path != self._path:
             self._path = self._context.document.path
             self.request.forget()
         self._stale()
 
-    def _changed(self, changes: ChangeSet) -> None:
+    def _follow_change(self, changes: ChangeSet) -> None:
         del changes
         self.outcome.approval.say_edited()
         self._stale()
@@ -324,8 +324,8 @@ class TrialPage(Page):
     def _connect(self) -> None:
         document = self._context.document
         document.closed.connect(self._let_go)
-        document.opened.connect(self._opened)
-        document.policy_changed.connect(self._changed)
+        document.opened.connect(self._follow_document)
+        document.policy_changed.connect(self._follow_change)
         self._context.navigator.question_requested.connect(self.outcome.approval.focus_question)
         self._context.navigator.call_requested.connect(self._try_call)
         self._context.navigator.decision_requested.connect(self._decide_next)

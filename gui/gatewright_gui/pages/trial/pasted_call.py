@@ -61,32 +61,32 @@ def _call(value: Mapping[str, JsonValue]) -> PastedCall | None:
     """One object that is a call."""
     inner = value.get("function")
     if isinstance(inner, dict):
-        return _named(inner, ("arguments",), "openai", mark("an OpenAI call"))
+        return _call_in(inner, ("arguments",), "openai", mark("an OpenAI call"))
     kind = value.get("type")
     if kind == "function_call":
-        return _named(value, ("arguments",), "openai-responses", mark("an OpenAI call"))
+        return _call_in(value, ("arguments",), "openai-responses", mark("an OpenAI call"))
     if kind == "tool_use":
-        return _named(value, ("input",), "anthropic", mark("an Anthropic call"))
+        return _call_in(value, ("input",), "anthropic", mark("an Anthropic call"))
     for key in ("functionCall", "function_call"):
         inner = value.get(key)
         if isinstance(inner, dict):
-            gemini = _named(inner, ("args",), "gemini", mark("a Gemini call"))
-            return gemini or _named(inner, ("arguments",), "openai", mark("an OpenAI call"))
+            gemini = _call_in(inner, ("args",), "gemini", mark("a Gemini call"))
+            return gemini or _call_in(inner, ("arguments",), "openai", mark("an OpenAI call"))
     inner = value.get("params")
     if value.get("method") == "tools/call" and isinstance(inner, dict):
-        return _named(inner, ("arguments",), "mcp", mark("an MCP call"))
+        return _call_in(inner, ("arguments",), "mcp", mark("an MCP call"))
     if "name" in value and len(value) <= 4:
         text = isinstance(value.get("arguments"), str)
-        plain = _named(value, ("arguments",), "openai" if text else "mcp", mark("a call"))
+        plain = _call_in(value, ("arguments",), "openai" if text else "mcp", mark("a call"))
         return (
             plain
-            or _named(value, ("input",), "anthropic", mark("a call"))
-            or _named(value, ("args",), "gemini", mark("a call"))
+            or _call_in(value, ("input",), "anthropic", mark("a call"))
+            or _call_in(value, ("args",), "gemini", mark("a call"))
         )
     return None
 
 
-def _named(value: Mapping[str, JsonValue], keys: tuple[str, ...], form: str, words: str) -> PastedCall | None:
+def _call_in(value: Mapping[str, JsonValue], keys: tuple[str, ...], form: str, words: str) -> PastedCall | None:
     name = value.get("name")
     arguments = next((value[key] for key in keys if key in value), None)
     if not isinstance(name, str) or not name or not isinstance(arguments, str | dict):

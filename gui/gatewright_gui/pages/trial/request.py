@@ -97,7 +97,7 @@ class RequestPanel(QWidget):
         self._note = ToolNote()
         self.message = MessageBar()
         self.form = FormPane(self._tasks)
-        called = partial(RequestPanel._called, self)
+        called = partial(RequestPanel._target, self)
         self._files = FilePick(self._context, self.form, called) if self._context is not None else None
         self.raw = RawJson(self._tasks)
         self.raw.editor.take_paste = self._take_paste
@@ -134,12 +134,12 @@ class RequestPanel(QWidget):
     @property
     def has_steps(self) -> bool:
         """True where the tool is a composition."""
-        tool = self._shown_tool()
+        tool = self._current_tool()
         return tool is not None and tool.origin == COMPOSITION
 
     def why_not_run(self, *, live: bool) -> str:
         """Why calls of the tool are decided here, and not run; empty where they are run."""
-        tool = self._shown_tool()
+        tool = self._current_tool()
         if tool is None or tool.runs == "copy" or (live and tool.runs == "live"):
             return ""
         return (
@@ -169,7 +169,7 @@ class RequestPanel(QWidget):
         """The field where one begins."""
         if self.mode.current == "json":
             return self.raw.editor
-        tool = self._shown_tool()
+        tool = self._current_tool()
         field = self.form.editor(tool.operation_field) if tool is not None and tool.operation_field else None
         return field or self.tool
 
@@ -221,7 +221,7 @@ class RequestPanel(QWidget):
         if agent_id is None or not self.tool_name:
             self.message.show_message("warning", tr("choose an agent and a tool first"))
             return None
-        folder = self._given_folder()
+        folder = self._work_folder()
         if folder and not Path(folder).is_absolute():
             self.message.show_message("error", tr("name the whole path of the folder in which the coding agent works"))
             return None
@@ -252,7 +252,7 @@ class RequestPanel(QWidget):
 
     def fill_example(self) -> None:
         """Fill in what the chosen operation needs: fitting values and files that are there; what is filled in stays."""
-        tool = self._shown_tool()
+        tool = self._current_tool()
         if tool is None:
             self.message.show_message("warning", tr("there is no example: no tool has this name"))
             return
@@ -266,7 +266,7 @@ class RequestPanel(QWidget):
         if self.mode.current == "json":
             self._read_operation(tool)
         known = await files.examples()
-        if isValid(self) and self._shown_tool() == tool:
+        if isValid(self) and self._current_tool() == tool:
             self._put_example(tool, known)
 
     def _put_example(self, tool: ShownTool, known: Mapping[str, str]) -> None:
@@ -304,7 +304,7 @@ class RequestPanel(QWidget):
 
     def _take_paste(self, text: str, *, insist: bool = False) -> bool:
         """True if a text is a whole call, which is then put in; else it may be arguments that only look like one."""
-        tool = self._shown_tool()
+        tool = self._current_tool()
         names = as_map(tool.schema.get("properties")) if tool is not None and not insist else ()
         call = pasted_call(text, frozenset(names))
         if call is None:
@@ -334,7 +334,7 @@ class RequestPanel(QWidget):
         self._keep()
         if self.mode.current != "form" or not self._put_in_form(name, text):
             self.mode.set_current("json")
-            self._put_json(name, _indented(text))
+            self._put_json(name, _indent(text))
         self.message.show_message("info", "; ".join(notes))
 
     def _put_in_form(self, name: str, text: str) -> bool:
@@ -381,7 +381,7 @@ class RequestPanel(QWidget):
         if self._is_refusing:
             return
         if mode == "json":
-            if self._shown_tool() is not None and (not self.raw.editor.is_aside or self.form.values_as_far()):
+            if self._current_tool() is not None and (not self.raw.editor.is_aside or self.form.values_as_far()):
                 self._put_text(self.form.text())
             self.tool.set_free(free=True)
         elif not self._to_form():
@@ -403,7 +403,7 @@ class RequestPanel(QWidget):
             return False
         self.message.dismiss()
         self.tool.set_free(free=False)
-        tool = self._shown_tool()
+        tool = self._current_tool()
         if tool is not None:
             self._filled = tool.name
             self.form.set_tool(tool)
@@ -412,11 +412,11 @@ class RequestPanel(QWidget):
 
     def _tell_buttons(self) -> None:
         for button in (self.example_button, self.clear_button):
-            button.setEnabled(self._shown_tool() is not None)
+            button.setEnabled(self._current_tool() is not None)
 
-    def _given_folder(self) -> str:
+    def _work_folder(self) -> str:
         """The folder where the coding agent works, of a tool that it runs itself."""
-        tool = self._shown_tool()
+        tool = self._current_tool()
         start = "" if tool is None else tool.work_folder
         given = self.folder.text().strip()
         return str(Path(given).expanduser()) if start and given else start
@@ -444,10 +444,10 @@ class RequestPanel(QWidget):
         for part in (self.origin, self.alone_button):
             part.setVisible(bool(callers))
 
-    def _called(self) -> tuple[str | None, ShownTool | None]:
-        return self.agent_id, self._shown_tool()
+    def _target(self) -> tuple[str | None, ShownTool | None]:
+        return self.agent_id, self._current_tool()
 
-    def _shown_tool(self) -> ShownTool | None:
+    def _current_tool(self) -> ShownTool | None:
         return self.tool.tool
 
     def _show_tool(self, operation: str | None = None) -> None:
@@ -455,7 +455,7 @@ class RequestPanel(QWidget):
 
         With an operation its form begins there.
         """
-        tool = self._shown_tool()
+        tool = self._current_tool()
         self.raw.set_tool(tool)
         if self.mode.current == "json":
             self._show_json(tool, operation)
@@ -519,8 +519,8 @@ class RequestPanel(QWidget):
 
     def _tell_tool(self) -> None:
         """Another name is typed; the arguments stay as they are."""
-        self.raw.set_tool(self._shown_tool())
-        self._show_folder(self._shown_tool())
+        self.raw.set_tool(self._current_tool())
+        self._show_folder(self._current_tool())
         self._note.tell_of(self.tool)
         self._tell_buttons()
         self.tool_shown.emit()
@@ -574,7 +574,7 @@ class RequestPanel(QWidget):
             shortcut.activated.connect(act)
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     try:
         return to_text(parse_object(text))
     except JsonRefused:

@@ -229,7 +229,7 @@ class Shapes:
 
     def resolved(self, schema: object) -> dict[str, Any]:
         """The schema with what it refers to, and all parts of an `allOf`, put into it."""
-        return self._resolved(schema, [MAX_RESOLVED])
+        return self._resolve(schema, [MAX_RESOLVED])
 
     def _keep(self, what: str, schema: object, name: str, make: Callable[[], T]) -> T:
         key = (what, id(schema), name)
@@ -238,7 +238,7 @@ class Shapes:
             kept = self._kept[key] = schema, make()
         return kept[1]
 
-    def _resolved(self, schema: object, budget: list[int]) -> dict[str, Any]:
+    def _resolve(self, schema: object, budget: list[int]) -> dict[str, Any]:
         """`budget`: how many schemas may still be put together; those that hold themselves come to an end by it."""
         budget[0] -= 1
         if schema is False or budget[0] < 0:
@@ -246,10 +246,10 @@ class Shapes:
         made = dict(as_map(schema))
         reference = made.pop("$ref", None)
         if isinstance(reference, str):
-            made = merged(self._resolved(self._target(reference), budget), made)
+            made = merged(self._resolve(self._target(reference), budget), made)
         parts = as_maps(made.pop("allOf", None))
         for part in parts:
-            made = merged(self._resolved(part, budget), made)
+            made = merged(self._resolve(part, budget), made)
         return made
 
     def _target(self, reference: str) -> object:
@@ -290,7 +290,7 @@ class Shapes:
         if isinstance(listed, list):
             return tuple(cast("list[JsonValue]", listed))
         found: list[JsonValue] = []
-        for branch in _listed_branches(plain):
+        for branch in _branches_of(plain):
             part = self.resolved(branch)
             inner = self._choices(part) if "const" in part or "enum" in part else ()
             if not inner:
@@ -300,7 +300,7 @@ class Shapes:
 
     def _branches(self, plain: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The schemas of the branches; branches that only say what is required are no ways to fill something in."""
-        listed = [self.resolved(branch) for branch in _listed_branches(plain)]
+        listed = [self.resolved(branch) for branch in _branches_of(plain)]
         base = {key: value for key, value in plain.items() if key not in {"oneOf", "anyOf", "discriminator"}}
         if listed and not all(branch.keys() <= _SAYS_NOTHING for branch in listed):
             return [merged(base, branch) for branch in listed]
@@ -336,7 +336,7 @@ def _fields(schema: Mapping[str, Any]) -> Mapping[str, Field]:
     return {name: Field(name, part, name in needed) for name, part in as_map(schema.get("properties")).items()}
 
 
-def _listed_branches(plain: Mapping[str, Any]) -> list[object]:
+def _branches_of(plain: Mapping[str, Any]) -> list[object]:
     for key in ("oneOf", "anyOf"):
         listed = plain.get(key)
         if isinstance(listed, list) and listed:

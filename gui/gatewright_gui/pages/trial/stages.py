@@ -81,7 +81,7 @@ class StageModel(FlatModel):
         self._cut_at = self._failed = ""
         self._last = STAGE_NAMES[-1] if to_the_end else DECIDING_NAMES[-1]
         self._since_s = self._steady()
-        self._changed()
+        self._tell_change()
 
     def pass_stage(self, row: StageRow) -> None:
         """A stage passed. A stage that passed before begins another round: what came after it is open again."""
@@ -90,7 +90,7 @@ class StageModel(FlatModel):
                 self._rows.pop(name, None)
         self._rows[row.name] = row
         self._since_s = self._steady()
-        self._changed()
+        self._tell_change()
 
     def tick(self) -> None:
         """Time passed for the stage that is at work."""
@@ -125,17 +125,17 @@ class StageModel(FlatModel):
         self._is_running, self._is_held, self._is_asking = False, False, asks
         self._cut_at, self._failed = cut_at, failed
         self._last = STAGE_NAMES[-1] if to_the_end else DECIDING_NAMES[-1]
-        self._changed()
+        self._tell_change()
 
     def hold(self, *, held: bool) -> None:
         """The call waits for an answer, or goes on."""
         self._is_held = held
-        self._changed()
+        self._tell_change()
 
     def stop(self) -> None:
         """The call was given up."""
         self._is_running = self._is_held = False
-        self._changed()
+        self._tell_change()
 
     def state_at(self, row: int) -> State:
         """The state that a stage came to."""
@@ -216,7 +216,7 @@ class StageModel(FlatModel):
         """The stage itself only lets the call pass to whoever answers: for who looks on, that is where it waits."""
         return found.name == APPROVAL and found.verdict is Verdict.ALLOW and (self._is_held or self._is_asking)
 
-    def _changed(self) -> None:
+    def _tell_change(self) -> None:
         self.dataChanged.emit(self.index(0, 0), self.index(len(STAGE_NAMES) - 1, len(HEADERS) - 1))
 
 
@@ -355,7 +355,7 @@ class StagePane(QWidget):
         head = max(self._head.sizeHint().height(), self._head.minimumHeight())
         self.setMaximumHeight(head + self.view.maximumHeight() + below)
 
-    def _clicked(self, index: QModelIndex) -> None:
+    def _follow_rule(self, index: QModelIndex) -> None:
         if index.column() == RULE:
             self._go_to_rule(index)
 
@@ -393,7 +393,7 @@ class StagePane(QWidget):
         header.setSectionResizeMode(REASON, header.ResizeMode.Stretch)
         view.verticalHeader().setMinimumSectionSize(_ROW)
         view.verticalHeader().setDefaultSectionSize(_ROW)
-        view.clicked.connect(self._clicked)
+        view.clicked.connect(self._follow_rule)
         view.activated.connect(self._go_to_rule)
         view.selectionModel().selectionChanged.connect(self._tell)
         rows = self.model.rowCount() * view.verticalHeader().defaultSectionSize()

@@ -101,7 +101,7 @@ def meaning_of(document: Document, source: Source, level: PathLevel) -> PathMean
     policy = document.policy
     groups: dict[Verdict, list[str]] = {verdict: [] for verdict in Verdict}
     for operation in facts.operations if facts is not None else ():
-        for verdict, words in _said(operation, level):
+        for verdict, words in _verdict_words(operation, level):
             groups[verdict].append(words)
     operations = {verdict: tuple(words) for verdict, words in groups.items()}
     having = _agents(policy, source)
@@ -132,7 +132,7 @@ def _agents(policy: Policy, source: Source) -> tuple[str, ...]:
     return tuple(agent.agent_id for agent in policy.agents.values() if source in policy.sources_of(agent))
 
 
-def _said(operation: OperationFacts, level: PathLevel) -> Iterable[tuple[Verdict, str]]:
+def _verdict_words(operation: OperationFacts, level: PathLevel) -> Iterable[tuple[Verdict, str]]:
     """The verdicts of the level on an operation; two, where it depends on what the operation turns out to do."""
     verdicts = {level.verdict(action): action for action in reversed(operation.actions)}
     if len(verdicts) < 2:

@@ -61,8 +61,8 @@ class Fitting:
         folder = self.folders.get(prefix)
         if folder is None:
             return FolderListing(Entries(()))
-        rows: list[Row] = [(_shown(name), prefix + name, True, False, None) for name in folder.folders]
-        rows += [(_shown(name), prefix + name, False, name in folder.protected, None) for name in folder.names]
+        rows: list[Row] = [(_display_name(name), prefix + name, True, False, None) for name in folder.folders]
+        rows += [(_display_name(name), prefix + name, False, name in folder.protected, None) for name in folder.names]
         return FolderListing(Entries(tuple(rows)))
 
     def beside(self, path: str | None, step: int) -> str | None:
@@ -171,7 +171,7 @@ def _key(name: str) -> Key:
     return name.casefold(), name
 
 
-def _shown(name: str) -> str:
+def _display_name(name: str) -> str:
     """A name as it is listed; bytes that are no text are replaced."""
     return name if name.isascii() else os.fsencode(name).decode("utf-8", "replace")
 

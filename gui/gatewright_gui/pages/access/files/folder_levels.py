@@ -56,10 +56,10 @@ class FolderLevels:
             self._is_old = self._decided.patterns != tuple(rule.pattern for rule in source.permission_rules)
             self._meant = _meant(self._decided, source)
         if codes not in self._found:
-            self._found[codes] = self._told(codes)
+            self._found[codes] = self._files_below(codes)
         return self._found[codes]
 
-    def _told(self, codes: frozenset[int]) -> FilesBelow | None:
+    def _files_below(self, codes: frozenset[int]) -> FilesBelow | None:
         if not codes <= self._meant.keys():
             return None  # a rule that is gone decided some of them
         told = [self._meant[code] for code in codes]

@@ -208,22 +208,22 @@ class FolderPanel(QWidget):
         else:
             self.refresh_requested.emit()
 
-    def _activated(self, index: QModelIndex) -> None:
+    def _open_row(self, index: QModelIndex) -> None:
         """Return or a double click: a note leads on, a file to its rule."""
         if not self._turn_page(index) and index.data(folder_tree.KIND) == "file":
             self.rule_asked.emit(index.data(folder_tree.RELATIVE))
 
-    def _chosen(self, current: QModelIndex, _before: QModelIndex) -> None:
+    def _take_path(self, current: QModelIndex, _before: QModelIndex) -> None:
         if self._model.is_changing:
             return
         path = current.data(folder_tree.RELATIVE) if current.isValid() else None
         if path is not None:
             self.path_chosen.emit(path)
 
-    def _clicked(self, index: QModelIndex) -> None:
+    def _take_row(self, index: QModelIndex) -> None:
         """The current row counts too: after a path was typed it is meant again."""
         if not self._turn_page(index):
-            self._chosen(index, index)
+            self._take_path(index, index)
 
     def _turn_page(self, index: QModelIndex) -> bool:
         """A note of a large folder leads to its next or earlier entries."""
@@ -262,9 +262,9 @@ class FolderPanel(QWidget):
         model, tree = self._model, self.tree
         model.recoloured.connect(self._redraw)
         model.modelReset.connect(lambda: tree.setColumnHidden(folder_tree.STATE, True))
-        tree.selectionModel().currentChanged.connect(self._chosen)
-        tree.clicked.connect(self._clicked)
-        tree.activated.connect(self._activated)
+        tree.selectionModel().currentChanged.connect(self._take_path)
+        tree.clicked.connect(self._take_row)
+        tree.activated.connect(self._open_row)
         tree.customContextMenuRequested.connect(self._open_menu)
         self.bar.leave_requested.connect(tree.setFocus)
         self.help_button.clicked.connect(self.help_requested)

@@ -359,7 +359,7 @@ class FolderTreeModel(QAbstractItemModel):
             case Qt.ItemDataRole.AccessibleTextRole:
                 return self._spoken(node, index.column())
             case _ if role == SHOWN:
-                return self._shown(node)
+                return self._row_of(node)
             case _ if role == PATH_LEVEL:
                 return None if node.kind == "note" else self._level(node)
             case _ if role == RELATIVE:
@@ -402,7 +402,7 @@ class FolderTreeModel(QAbstractItemModel):
         level = (level_of or self._level_of)(path)
         return level if node.unusable is None else replace(level, unusable=node.unusable)
 
-    def _given(self, node: _Node) -> tuple[LevelMark, str]:
+    def _level_mark(self, node: _Node) -> tuple[LevelMark, str]:
         """Of a file its level; of a folder that of its files, without files that of a new one."""
         if node.given is not None and node.given_at == self._generation:
             return node.given
@@ -421,10 +421,10 @@ class FolderTreeModel(QAbstractItemModel):
         node.given_at = self._generation
         return node.given
 
-    def _shown(self, node: _Node) -> FolderRow:
+    def _row_of(self, node: _Node) -> FolderRow:
         if node.kind == "note":
             return FolderRow(node.name, node.kind)
-        given = self._given(node)
+        given = self._level_mark(node)
         known = self._standings.files if node.kind == "file" else self._standings.folders
         standing = known.get(node.relative)
         if standing is None:
@@ -439,7 +439,7 @@ class FolderTreeModel(QAbstractItemModel):
             return ""
         if column == STATE:
             return words_of(self.standing_at(self._index(node))) or self._news.get(node.relative, "")
-        mark, rule_word = self._given(node)
+        mark, rule_word = self._level_mark(node)
         return mark.word if column == LEVEL else rule_word
 
     def _tooltip(self, node: _Node) -> str:
@@ -454,7 +454,7 @@ class FolderTreeModel(QAbstractItemModel):
         if column != NAME or node.kind == "note":
             return self._text(node, column)
         standing = self.standing_at(self._index(node))
-        (mark, rule_word), state = self._given(node), words_of(standing)
+        (mark, rule_word), state = self._level_mark(node), words_of(standing)
         news = self._news.get(node.relative, "")
         told = "".join(f", {words}" for words in (state, news) if words)
         kind = tr("folder") if node.kind == "folder" else tr("file")

@@ -56,7 +56,7 @@ class NewRuleBar(QWidget):
         self._where = named(Label(), kind="small")
         self.pattern = named(PatternEdit(self), "files.newpattern", spoken=tr("Pattern of the new rule"))
         self.pattern.setFrame(True)
-        self.pattern.checked.connect(self._checked)
+        self.pattern.checked.connect(self._show_fault)
         self.pattern.textChanged.connect(self._tell)
         self.pattern.installEventFilter(self)
         self.level = named(level_combo(self), "files.newlevel", spoken=tr("Level of the new rule"))
@@ -143,12 +143,12 @@ class NewRuleBar(QWidget):
 
     def _add(self) -> None:
         text = self.pattern.text().strip()
-        self._checked(self.pattern.fault if text else tr("an empty pattern matches nothing"))
+        self._show_fault(self.pattern.fault if text else tr("an empty pattern matches nothing"))
         if not self._fault.isHidden():
             return
         self.written.emit(PermissionRule(text, Permission(str(self.level.currentData()))), self._row)
 
-    def _checked(self, fault: str | None) -> None:
+    def _show_fault(self, fault: str | None) -> None:
         self._fault.setText(fault or "")
         self._fault.setVisible(bool(fault))
         self.add_button.setEnabled(not fault)

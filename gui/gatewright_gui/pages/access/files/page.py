@@ -116,7 +116,7 @@ class FilesPage(Page):
         self._show_roots()
         self._open_source()
 
-    def _opened(self) -> None:
+    def _catch_up(self) -> None:
         if self._is_stale and self.isVisible():
             self._open()
 
@@ -179,7 +179,7 @@ class FilesPage(Page):
             self._look_at_blocks()
             self.outside.begin()
 
-    def _changed(self, changes: ChangeSet) -> None:
+    def _follow_change(self, changes: ChangeSet) -> None:
         if self._is_stale:
             return
         self.use.refresh()
@@ -265,13 +265,13 @@ class FilesPage(Page):
         else:
             self._is_behind = True
 
-    def _vanished(self, why: str) -> None:
+    def _tell_loss(self, why: str) -> None:
         self.folder.show_failure(
             tr("Nothing to show: {why}. It comes back by itself; another folder in its place, with Reload.", why=why)
         )
         self._counts.fail(why)
 
-    def _moved(self, paths: frozenset[str]) -> None:
+    def _follow_files(self, paths: frozenset[str]) -> None:
         self.decided.field.forget_names()
         if not self.listing.is_filtered:
             self.tree_model.refresh_around(paths)
@@ -296,18 +296,18 @@ class FilesPage(Page):
         document.closed.connect(self._let_go)
         for signal in (self._context.selection.agent_changed, self._context.selection.everyone_changed):
             signal.connect(self._show_whose)
-        document.opened.connect(self._opened)
-        document.policy_changed.connect(self._changed)
+        document.opened.connect(self._catch_up)
+        document.policy_changed.connect(self._follow_change)
         self._context.navigator.level_requested.connect(self._go_to_level)
         self._context.navigator.files_requested.connect(self._show_use)
         self.listing.base_shown.connect(self._seen.start)
         self._seen.timeout.connect(self._begin)
         self._blocks.failed.connect(partial(folder.set_note, tr("blocks not known")))
         self._counts.below_changed.connect(self._path.show_again)
-        outside.vanished.connect(self._vanished)
+        outside.vanished.connect(self._tell_loss)
         outside.unwatched.connect(partial(folder.set_note, tr("changes outside are not noticed, F5 reads again")))
         outside.all_old.connect(self._all_old)
-        outside.moved.connect(self._moved)
+        outside.moved.connect(self._follow_files)
         outside.touched.connect(self._look_at_blocks)
         rules.header.source_chosen.connect(self._choose_source)
         rules.header.add_source_requested.connect(self.questions.add)

@@ -296,12 +296,12 @@ class RulesPanel(QWidget):
         self._above = None
         self._update_buttons()
 
-    def _activated(self, index: QModelIndex) -> None:
+    def _edit_cell(self, index: QModelIndex) -> None:
         """Return edits the cell, as F2 does."""
         if index.flags() & Qt.ItemFlag.ItemIsEditable:
             edit_at_once(self.table, index)
 
-    def _clicked(self, index: QModelIndex) -> None:
+    def _follow_click(self, index: QModelIndex) -> None:
         self._above = None
         if QApplication.keyboardModifiers() & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier):
             return
@@ -339,8 +339,8 @@ class RulesPanel(QWidget):
         delegate.pattern_refused.connect(self._refuse)
         delegate.pattern_typed.connect(self.pattern_typed)
         delegate.closeEditor.connect(self._editor_closed)
-        table.clicked.connect(self._clicked)
-        table.returned.connect(self._activated)
+        table.clicked.connect(self._follow_click)
+        table.returned.connect(self._edit_cell)
         table.move_asked.connect(self.move_rule)
         table.move_requested.connect(self._move_to)
         table.remove_asked.connect(self.remove_rule)

@@ -316,9 +316,9 @@ class BlocksPane(QWidget):
     # what is done
 
     def _start(self, work: Awaitable[None], name: str = "memory.act") -> None:
-        self._context.tasks.start(self._done(work), name)
+        self._context.tasks.start(self._do(work), name)
 
-    async def _done(self, work: Awaitable[None]) -> None:
+    async def _do(self, work: Awaitable[None]) -> None:
         """Do it, say what went wrong, and show what is there now."""
         problem, content = "", self.detail.content
         try:

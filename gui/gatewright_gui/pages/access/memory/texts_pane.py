@@ -178,9 +178,9 @@ class TextsPane(QWidget):
     # doing
 
     def _start(self, work: Awaitable[None], name: str = "memory.act") -> None:
-        self._context.tasks.start(self._done(work), name)
+        self._context.tasks.start(self._do(work), name)
 
-    async def _done(self, work: Awaitable[None]) -> None:
+    async def _do(self, work: Awaitable[None]) -> None:
         problem = ""
         try:
             await work
@@ -387,9 +387,9 @@ class NotesPane(TextsPane):
 
     def _save(self) -> None:
         if self._editing is not None:
-            self._start(self._saved(self._editing, self.editor.text))
+            self._start(self._save_change(self._editing, self.editor.text))
 
-    async def _saved(self, before: TextRow, text: str) -> None:
+    async def _save_change(self, before: TextRow, text: str) -> None:
         try:
             await self._remembered.update_note(self._user, before, text)
         except ToolFailure as failure:

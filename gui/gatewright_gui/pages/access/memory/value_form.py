@@ -33,7 +33,7 @@ class ValueForm(QWidget):
         """Sections that are only ever added to: they are no part of the form."""
         self._is_putting = False
         column_of(stretch(self.pane), into=self)
-        self.pane.changed.connect(self._changed)
+        self.pane.changed.connect(self._tell_edit)
 
     def show_value(self, block_id: str, schema: BlockSchema, text: str) -> bool:
         """Show a value, given as JSON; False where it is none that a form could hold."""
@@ -74,6 +74,6 @@ class ValueForm(QWidget):
             return str(fault)
         return ""
 
-    def _changed(self) -> None:
+    def _tell_edit(self) -> None:
         if not self._is_putting:
             self.edited.emit()

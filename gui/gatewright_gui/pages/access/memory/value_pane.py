@@ -80,7 +80,7 @@ class ValuePane(QWidget):
         foot.give_way(*(button.set_brief for button in (self.revert_button, self.add_button, self.replace_button)))
         column_of(stretch(self._stack), foot, into=self)
         for part in (self.editor, self.form):
-            part.edited.connect(self._edited)
+            part.edited.connect(self._follow_edit)
         self.mode.current_changed.connect(self._choose_mode)
         for button in (self.save_button, self.revert_button, self.undo_button, self.redo_button):
             button.setEnabled(False)  # nothing is shown yet
@@ -142,7 +142,7 @@ class ValuePane(QWidget):
         """Show the value as it was read."""
         if self._content is not None and self._is_dirty:
             self._put(self._content, self._content.text)
-            self._edited()
+            self._follow_edit()
 
     def event(self, event: QEvent) -> bool:
         """Ctrl+Return saves."""
@@ -182,7 +182,7 @@ class ValuePane(QWidget):
             return self.form.fault
         return json_fault(self.editor.text) if self._content is not None and not self._content.is_text else ""
 
-    def _edited(self) -> None:
+    def _follow_edit(self) -> None:
         if self._content is None:
             return
         was, self._is_dirty = self._is_dirty, not self._content.is_same(self.text)

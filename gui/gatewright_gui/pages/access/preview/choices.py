@@ -114,7 +114,7 @@ class MenuChoice(QObject):
             action.setToolTip(tr(tip))
             action.setCheckable(True)
             action.setChecked(key == rows[0][0])
-            action.toggled.connect(partial(self._toggled, key))
+            action.toggled.connect(partial(self._take_choice, key))
             group.addAction(action)
 
     def keep(self, name: str, store: ChoiceStore) -> None:
@@ -124,7 +124,7 @@ class MenuChoice(QObject):
             self.set_current(kept)
         self.current_changed.connect(partial(store.set_choice, name))
 
-    def _toggled(self, key: str, on: bool) -> None:
+    def _take_choice(self, key: str, on: bool) -> None:
         if on:
             self.current_changed.emit(key)
 

@@ -63,14 +63,14 @@ class TokenModel(RowModel[TokenRow]):
         """Show this; None: nothing is counted yet."""
         self._report = report
         self._largest = max((row.tokens for row in report.rows), default=0) if report is not None else 0
-        self._arrange(self._sorted())
+        self._arrange(self._rows_in_order())
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Sort the tools by a column; -1: as the catalog has them."""
         self._column, self._is_down = column, order == Qt.SortOrder.DescendingOrder
-        self._arrange(self._sorted())
+        self._arrange(self._rows_in_order())
 
-    def _sorted(self) -> tuple[TokenRow, ...]:
+    def _rows_in_order(self) -> tuple[TokenRow, ...]:
         if self._report is None:
             return ()
         rows, column = self._report.rows, self._column

@@ -293,7 +293,7 @@ class CompositionsPane(QWidget):
             return
         first = "file" if "file" in tools else tools[0]
         made = Composition(self._free("composition"), steps=(CompositionStep(first),))
-        if self._said(verbs.add(self._document, made)):
+        if self._tell_faults(verbs.add(self._document, made)):
             self.show_composition(made.name)
             self.name.setFocus(Qt.FocusReason.OtherFocusReason)
             self.name.selectAll()
@@ -302,7 +302,7 @@ class CompositionsPane(QWidget):
         taken = {facts.name for facts in self._document.catalog}
         return next(name for at in range(1, 10_000) if (name := f"{stem}_{at}") not in taken)
 
-    def _said(self, faults: tuple[Fault, ...]) -> bool:
+    def _tell_faults(self, faults: tuple[Fault, ...]) -> bool:
         """Say what is wrong with the composition; whether nothing is."""
         self._say("; ".join(message for _, message in faults[:3]))
         return not faults
@@ -311,13 +311,13 @@ class CompositionsPane(QWidget):
         row = self.chosen
         if row is not None:
             name = self._free(row.name)
-            if self._said(verbs.duplicate(self._document, row, name)):
+            if self._tell_faults(verbs.duplicate(self._document, row, name)):
                 self.show_composition(name)
 
     def _remove(self) -> None:
         row = self.chosen
         if row is not None:
-            self._said(verbs.remove(self._document, row))
+            self._tell_faults(verbs.remove(self._document, row))
 
     def _run(self) -> None:
         row, agent_id = self.chosen, self._context.selection.agent_id
@@ -333,12 +333,12 @@ class CompositionsPane(QWidget):
     def _rename(self) -> None:
         row = self.chosen
         if row is not None and self.name.text().strip() != row.name:
-            self._said(verbs.rename(self._document, row, self.name.text().strip()))
+            self._tell_faults(verbs.rename(self._document, row, self.name.text().strip()))
 
     def _describe(self) -> None:
         row = self.chosen
         if row is not None and self.about.text() != row.description:
-            self._said(verbs.describe(self._document, row, self.about.text()))
+            self._tell_faults(verbs.describe(self._document, row, self.about.text()))
 
     def _set_input(self, schema: Mapping[str, JsonValue], renamed: Mapping[str, str]) -> None:
         row = self.chosen
@@ -350,7 +350,7 @@ class CompositionsPane(QWidget):
         row = self.chosen
         if row is not None:
             made = CompositionStep(row.steps[-1].tool)
-            if self._said(verbs.add_step(self._document, row, made, None)):
+            if self._tell_faults(verbs.add_step(self._document, row, made, None)):
                 self.steps_view.choose(self.steps.count() - 1)
                 self.form.tool.setFocus(Qt.FocusReason.OtherFocusReason)
                 self.form.tool.selectAll()

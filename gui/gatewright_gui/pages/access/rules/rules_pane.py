@@ -130,13 +130,13 @@ class RulesPane(QWidget):
         self.remove_button.clicked.connect(self._remove)
         self.observe_button.clicked.connect(self._observe)
         self.others.toggled.connect(self._show_rows)
-        self.view.selectionModel().selectionChanged.connect(self._chosen)
+        self.view.selectionModel().selectionChanged.connect(self._follow_choice)
         self.view.move_requested.connect(self._move)
         self.view.remove_requested.connect(self._remove)
         self.view.add_requested.connect(self.add)
         for signal in (self.view.edit_requested, self.view.doubleClicked):
             signal.connect(self._focus_form)
-        self.form.changed.connect(self._edited)
+        self.form.changed.connect(self._follow_edit)
         self.form.times.zones_wanted.connect(self._offer_zones)
         self.form.apply_requested.connect(self._apply)
         self.form.revert_requested.connect(self._revert)
@@ -222,7 +222,7 @@ class RulesPane(QWidget):
         elif row >= 0 and not self.view.chosen:
             self.view.choose(row)
         if not is_draft:
-            self._chosen()
+            self._follow_choice()
         self._show()
 
     def _focus_form(self, _index: object = None) -> None:
@@ -261,7 +261,7 @@ class RulesPane(QWidget):
         self.observe_button.setToolTip(tr("Only note for 7 days what the rule denies or asks, or enforce it again"))
         self.add_button.setEnabled(self._document.is_open)
 
-    def _chosen(self, *_selection: object) -> None:
+    def _follow_choice(self, *_selection: object) -> None:
         chosen = self.view.chosen
         rule = self.model.row_at(chosen[0]) if len(chosen) == 1 else None
         if rule is not None:
@@ -302,7 +302,7 @@ class RulesPane(QWidget):
             self.form.before = rule  # what is written is no draft any more
             if not verbs.change_rule(self._document, before, rule):
                 self.form.before = before
-        self._edited()
+        self._follow_edit()
 
     def _revert(self) -> None:
         index = self.index
@@ -325,7 +325,7 @@ class RulesPane(QWidget):
         rows = self.view.chosen
         if rows and verbs.remove_rules(self._document, self._chosen_rules):
             self._choose(min(rows[0], self.model.count() - 1))
-            self._chosen()
+            self._follow_choice()
 
     @property
     def _chosen_parts(self) -> list[PolicyRule]:
@@ -348,7 +348,7 @@ class RulesPane(QWidget):
 
     # the draft
 
-    def _edited(self) -> None:
+    def _follow_edit(self) -> None:
         self._check_soon.start()
         self._try_soon.start()
 

@@ -63,7 +63,7 @@ class ArgumentRow(QWidget):
     def set_value(self, value: JsonValue, *, is_given: bool) -> None:
         """Show what stands in the step."""
         given = given_of(value, self.argument) if is_given else Given("none")
-        self._shown_as(given)
+        self._show_given(given)
 
     @property
     def given(self) -> Given:
@@ -80,7 +80,7 @@ class ArgumentRow(QWidget):
     def _chosen(self) -> tuple[From, int]:
         return self.source.currentData()
 
-    def _shown_as(self, given: Given) -> None:
+    def _show_given(self, given: Given) -> None:
         held = [tuple(self.source.itemData(at)) for at in range(self.source.count())]
         at = held.index((given.source, given.step)) if (given.source, given.step) in held else -1
         if at < 0:  # a result that comes later, or none

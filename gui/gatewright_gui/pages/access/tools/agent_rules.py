@@ -157,13 +157,13 @@ def _capabilities(agent: Agent, catalog: Sequence[ToolFacts], scopes: Mapping[in
     needed = needed_by(agent, catalog)
     for index, capability in enumerate(agent.capabilities):
         kind = kind_of(capability)
-        about = _needed_words(needed.get(kind, ()))
+        about = _need_words(needed.get(kind, ()))
         address: Address = ("agents", agent.agent_id, "capabilities", index)
         granted = Granted(agent.agent_id, index, capability)
         value = scopes.get(index, "") or _whole(capability)
         yield AgentRow(RowKind.GRANTED, str(kind), value, about, address, granted)
     for kind in missing_kinds(agent, needed):
-        yield AgentRow(RowKind.MISSING, str(kind), tr("not granted"), _needed_words(needed[kind]))
+        yield AgentRow(RowKind.MISSING, str(kind), tr("not granted"), _need_words(needed[kind]))
 
 
 def _approvals(policy: Policy, agent: Agent) -> Iterator[AgentRow]:
@@ -228,7 +228,7 @@ def _key_words(key: str) -> str:
     return tr("one operation") if "." in key else tr("one tool")
 
 
-def _needed_words(names: Sequence[str]) -> str:
+def _need_words(names: Sequence[str]) -> str:
     if not names:
         return tr("none of its tools needs it")
     tools = ", ".join(names[:3])

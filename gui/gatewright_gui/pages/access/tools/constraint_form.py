@@ -59,7 +59,7 @@ class ConstraintFields(QWidget):
         """The fields of a kind of argument, holding what the form says."""
         names = FIELDS[argument.kind]
         for name, edit in self._edits.items():
-            edit.setText(_shown(getattr(form, name)))
+            edit.setText(_field_text(getattr(form, name)))
             self._rows.setRowVisible(edit, name in names)
         self._rows.setRowVisible(self.truth, "truth" in names)
         self.truth.setCurrentIndex([value for _, value in _TRUTH].index(form.truth))
@@ -114,7 +114,7 @@ class ConstraintFields(QWidget):
         self.changed.emit()
 
 
-def _shown(value: object) -> str:
+def _field_text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, tuple):

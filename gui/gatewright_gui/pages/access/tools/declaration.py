@@ -45,11 +45,11 @@ def choices_of(survey: Survey, now: Declaration) -> tuple[Choice, ...]:
     own = found.operations if found is not None else ()
     title, note = tr("As the schema says: no operations"), tr("one box for the whole tool")
     if found is not None:
-        title, note = tr("As the schema says: {field}", field=found.field), f"{_counted(found)}, {_sure(found)}"
-    fields = [_closed(reading) for reading in survey.readings]
+        title, note = tr("As the schema says: {field}", field=found.field), f"{_operation_count(found)}, {_sure(found)}"
+    fields = [_field_choice(reading) for reading in survey.readings]
     free = [_free(reading) for reading in survey.free]
     known = {choice.field for choice in (*fields, *free)}
-    other = [_named(now)] if now.operations is not None and now.field not in known else []
+    other = [_free_choice(now)] if now.operations is not None and now.field not in known else []
     last = Choice(tr("No operations"), tr("one box for the whole tool"), "")
     return (Choice(title, note, None, own), *fields, *free, *other, last)
 
@@ -64,10 +64,13 @@ def chosen_row(choices: Sequence[Choice], now: Declaration, *, wants_free: bool)
     return 0
 
 
-def _closed(found: OperationSet) -> Choice:
+def _field_choice(found: OperationSet) -> Choice:
     sure = tr(UNTAKEN) if found.confidence == "declared" else _sure(found)
     return Choice(
-        tr("The values of {field}", field=found.field), f"{_counted(found)}, {sure}", found.field, found.operations
+        tr("The values of {field}", field=found.field),
+        f"{_operation_count(found)}, {sure}",
+        found.field,
+        found.operations,
     )
 
 
@@ -77,7 +80,7 @@ def _free(found: OperationSet) -> Choice:
     return Choice(tr("Names for {field}", field=found.field), said, found.field, (), found.suggested, is_free=True)
 
 
-def _named(now: Declaration) -> Choice:
+def _free_choice(now: Declaration) -> Choice:
     return Choice(
         tr("Names for {field}", field=now.field), tr("declared in the policy"), now.field, (), (), is_free=True
     )
@@ -87,7 +90,7 @@ def _sure(found: OperationSet) -> str:
     return tr("{degree} confidence", degree=tr(CONFIDENCE.get(found.confidence, found.confidence)))
 
 
-def _counted(found: OperationSet) -> str:
+def _operation_count(found: OperationSet) -> str:
     return counted(len(found.operations), "operation", "operations")
 
 

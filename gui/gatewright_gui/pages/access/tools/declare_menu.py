@@ -40,7 +40,7 @@ class DeclareMenu(QObject):
         self._act = CHOOSE
         self.button = named(WordButton(tr("Operations…")), "agents.declare", tip=tr(CHOOSE), kind="link")
         tie_icon(self.button, "list")
-        self.button.clicked.connect(self._clicked)
+        self.button.clicked.connect(self._open_current)
         self.button.hide()
 
     def show_tool(self, facts: ToolFacts | None, reading: Reading | None) -> None:
@@ -92,7 +92,7 @@ class DeclareMenu(QObject):
         found = self._context.document.catalog
         return next((one for one in found if (one.name, one.major) == (facts.name, facts.major)), facts)
 
-    def _clicked(self, _checked: bool = False) -> None:
+    def _open_current(self, _checked: bool = False) -> None:
         if self._facts is not None:
             self.open(self._facts, wants_free=self._act == DECLARE)
 

@@ -378,7 +378,7 @@ class MatrixModel(QAbstractTableModel):
             case Qt.ItemDataRole.ToolTipRole:
                 return self.tip(row, column)
             case Qt.ItemDataRole.AccessibleTextRole:
-                return "; ".join(self._said(row, column))
+                return "; ".join(self._cell_words(row, column))
             case Qt.ItemDataRole.TextAlignmentRole:
                 return int(Qt.AlignmentFlag.AlignCenter)
             case _:
@@ -402,7 +402,7 @@ class MatrixModel(QAbstractTableModel):
             case _:
                 return None
 
-    def _named(self, row: int, column: int) -> str:
+    def _cell_name(self, row: int, column: int) -> str:
         place, group, agent = self.place_at(row), self.group_at(row), self._agents[column].agent_id
         if place is None:
             return agent
@@ -410,15 +410,15 @@ class MatrixModel(QAbstractTableModel):
 
     def tip(self, row: int, column: int) -> str:
         """The cell in words, and why it is so."""
-        return "\n".join((*self._said(row, column), *self.why(row, column)))
+        return "\n".join((*self._cell_words(row, column), *self.why(row, column)))
 
-    def _said(self, row: int, column: int) -> tuple[str, ...]:
+    def _cell_words(self, row: int, column: int) -> tuple[str, ...]:
         share = self.share(row, column)
         goes = (
             tr("depends on the block: {verdicts}") if share and share.blocks else tr("depends on the file: {verdicts}")
         )
         by_path = (goes.format(verdicts=share.words),) if share is not None else ()
-        return (f"{self._named(row, column)}: {long_words(self.cell(row, column))}", *by_path)
+        return (f"{self._cell_name(row, column)}: {long_words(self.cell(row, column))}", *by_path)
 
     def why(self, row: int, column: int) -> tuple[str, ...]:
         """The reasons of a cell, the deciding one first; none while it is not known."""

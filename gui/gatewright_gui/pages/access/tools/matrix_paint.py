@@ -45,7 +45,7 @@ class CellPainter:
         if picture is None:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
-            picture = self._kept[key] = _drawn(painter, found, scale)
+            picture = self._kept[key] = _cell_picture(painter, found, scale)
         painter.drawPixmap(
             place.left() + (place.width() - _PICTURE) // 2, place.top() + (place.height() - _PICTURE) // 2, picture
         )
@@ -56,7 +56,7 @@ def box_rect(place: QRect) -> QRect:
     return QRect(place.left() + (place.width() - BOX) // 2, place.top() + (place.height() - BOX) // 2, BOX, BOX)
 
 
-def _drawn(like: QPainter, found: Summary | OperationCell | None, scale: float) -> QPixmap:
+def _cell_picture(like: QPainter, found: Summary | OperationCell | None, scale: float) -> QPixmap:
     picture = QPixmap(round(_PICTURE * scale), round(_PICTURE * scale))
     picture.setDevicePixelRatio(scale)
     picture.fill(Qt.GlobalColor.transparent)
@@ -268,7 +268,7 @@ class AgentEdge(_Edge):
             return
         painter.save()
         self.ground(painter, rect, logicalIndex)
-        painter.setFont(_weighted(painter.font(), strong=logicalIndex == self.current))
+        painter.setFont(_font_of_weight(painter.font(), strong=logicalIndex == self.current))
         painter.setPen(QColor(current_look().palette.text))
         room = (rect.height() if self.upright else rect.width()) - 2 * _PAD
         text = line_text(painter.fontMetrics(), agent.agent_id, room, Qt.TextElideMode.ElideMiddle)
@@ -343,7 +343,7 @@ class ToolEdge(_Edge):
                 painter, QRect(left - 2, rect.top() + (rect.height() - _ARROW) // 2, _ARROW, _ARROW)
             )
         left += _ARROW if place.operation is None else 0
-        painter.setFont(_weighted(painter.font(), strong=place.operation is None))
+        painter.setFont(_font_of_weight(painter.font(), strong=place.operation is None))
         painter.setPen(QColor(look.palette.text))
         words = QRect(left, rect.top(), rect.right() - left - _PAD, rect.height())
         name = group.title if group is not None else place.operation or place.tool
@@ -383,7 +383,7 @@ class ToolEdge(_Edge):
         super().mouseDoubleClickEvent(event)
 
 
-def _weighted(font: QFont, *, strong: bool) -> QFont:
+def _font_of_weight(font: QFont, *, strong: bool) -> QFont:
     found = QFont(font)
     found.setWeight(QFont.Weight.DemiBold if strong else QFont.Weight.Normal)
     return found

@@ -252,7 +252,7 @@ class MatrixPane(QWidget):
             targets = self._targets(block)
             for agent in self.model.agents[block.left : block.right + 1]:
                 held = found.get(agent.agent_id)
-                found[agent.agent_id] = targets if held is None else _merged((*held, *targets))
+                found[agent.agent_id] = targets if held is None else _merge((*held, *targets))
         return {agent_id: kept for agent_id, held in found.items() if (kept := self._there(agent_id, held))}
 
     def _targets(self, block: Block) -> Sequence[Target]:
@@ -265,7 +265,7 @@ class MatrixPane(QWidget):
                 found += [Target(one.name, one.operations) for one in tools]
             if tool is not None and place is not None:
                 found.append(Target(tool.name, tool.operations if place.operation is None else (place.operation,)))
-        return _merged(found)
+        return _merge(found)
 
     def _there(self, agent_id: str, targets: Sequence[Target]) -> Sequence[Target]:
         """Without operations that the agent's version of a tool has not."""
@@ -314,7 +314,7 @@ class MatrixPane(QWidget):
         menu.popup(self.view.viewport().mapToGlobal(at))
 
 
-def _merged(targets: Iterable[Target]) -> Sequence[Target]:
+def _merge(targets: Iterable[Target]) -> Sequence[Target]:
     """One target for each tool, its operations in the order in which they came."""
     found: dict[str, dict[str, None]] = {}
     for target in targets:

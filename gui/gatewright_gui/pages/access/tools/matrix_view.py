@@ -91,7 +91,7 @@ class MatrixView(QTableView):
         current_look().changed.connect(self._painter.forget)
         self.tool_edge.open_requested.connect(self._turn_open)
         self.tool_edge.pinned = self.pinned
-        self.selectionModel().currentChanged.connect(self._moved)
+        self.selectionModel().currentChanged.connect(self._follow_current)
         for bar in (self.horizontalScrollBar(), self.verticalScrollBar()):
             bar.valueChanged.connect(self.view_changed)
         self._table.rowsInserted.connect(self.view_changed)
@@ -176,7 +176,7 @@ class MatrixView(QTableView):
         here = self.currentIndex()
         return found or ((Block(here.row(), here.row(), here.column(), here.column()),) if here.isValid() else ())
 
-    def _moved(self, current: QModelIndex, _previous: QModelIndex) -> None:
+    def _follow_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
         self._tell_edges()
         self.viewport().update()
         if current.isValid():

@@ -239,13 +239,13 @@ def reading_notes(policy: Policy, facts: ToolFacts, reading: Reading | None) -> 
 
 def _rules(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:
     for placed in rules_on(agent, policy.sources_of(agent), facts):
-        if any(placed.rule.binds(name) for name in names) and (text := _said(placed)):
+        if any(placed.rule.binds(name) for name in names) and (text := _rule_words(placed)):
             own = mark("tool rule") if placed.address else mark("the tool's own")
             layer = mark("source rule") if placed.source_id else own
             yield Note(layer, text, placed.address)
 
 
-def _said(placed: PlacedRule) -> str:
+def _rule_words(placed: PlacedRule) -> str:
     """In words; the consent of a source depends on the file, so that no reason of the row says it."""
     kind = placed.rule.rule_type
     if placed.source_id is not None and isinstance(kind, RequiresConsent):

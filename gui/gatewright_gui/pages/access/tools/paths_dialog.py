@@ -82,12 +82,14 @@ class PathListModel(RowModel[str]):
         del column
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole}:
             use = self.declared.get(row)
-            said = _found(self._found.get(row, ())) if use is None else tr("{use}, declared", use=tr(WORDS[use]))
+            said = (
+                _discovery_words(self._found.get(row, ())) if use is None else tr("{use}, declared", use=tr(WORDS[use]))
+            )
             return f"{row}  ({said})"
         return None
 
 
-def _found(paths: Sequence[PathArgument]) -> str:
+def _discovery_words(paths: Sequence[PathArgument]) -> str:
     """The words of discovery, of several operations together."""
     if not paths:
         return tr("no path, as found")

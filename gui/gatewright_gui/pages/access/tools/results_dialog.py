@@ -41,10 +41,10 @@ def basis_words(document: Document, facts: ToolFacts) -> str:
         return tr("results from outside: the policy says so")
     if declared is Trust.OWN:
         return tr("own results: the policy says so")
-    return _found_words(document, facts)
+    return _discovery_words(document, facts)
 
 
-def _found_words(document: Document, facts: ToolFacts) -> str:
+def _discovery_words(document: Document, facts: ToolFacts) -> str:
     catalog = document.policy.catalog(facts.origin)
     if is_outside_as_found(document, facts):
         if facts.origin == BUILT_IN:
@@ -89,7 +89,7 @@ class ResultsDialog(DeclarationDialog):
             stretch(),
             self.fault,
         )
-        self.found.setText(tr("As found it has {what}.", what=_found_words(document, facts)))
+        self.found.setText(tr("As found it has {what}.", what=_discovery_words(document, facts)))
         self.choice.current_changed.connect(self._show)
         self.choice.set_current(AS_FOUND if self._now is None else self._now.value)
         self.choice.setFocus()

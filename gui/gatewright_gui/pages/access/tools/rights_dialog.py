@@ -314,10 +314,10 @@ class PresetDialog(RightsDialog):
             button.setAccessibleDescription(tr(says))
             button.setChecked(one is preset)
             group.addButton(button)
-            note = _said(tr(says), wraps=False)
+            note = _note_label(tr(says), wraps=False)
             note.setIndent(22)
             parts += (button, note, Gap(1))
-        self.lay_out_choice(column_of(*parts, _said(tr("Limits and every other rule stay."), wraps=False)))
+        self.lay_out_choice(column_of(*parts, _note_label(tr("Limits and every other rule stay."), wraps=False)))
         group.buttonClicked.connect(self.choose)
         self._buttons[preset].setFocus()
 
@@ -338,7 +338,7 @@ class CopyDialog(RightsDialog):
         others = [agent for agent in context.document.agents if agent.agent_id != source_id]
         super().__init__(parent, context, tr("Copy the rights of {agent}", agent=source_id), tr("Copy"), others)
         self._source_id = source_id
-        told = _said(
+        told = _note_label(
             tr("Tools, operations and what asks first are copied from {agent}. Also copy:", agent=source_id), kind=""
         )
         self.limits = named(QCheckBox(tr("&Limits and other rules on tools")), "rights.along.limits")
@@ -353,7 +353,7 @@ class CopyDialog(RightsDialog):
         if stay := [rule.name for rule in rules_by_name(context.document.policy, source_id)]:
             rules = counted(len(stay), "policy rule is", "policy rules are")
             said = tr("Not copied: {rules} for {agent} by name.", rules=rules, agent=source_id)
-            parts.append(named(_said(said), "rights.not_copied", tip=tip_text("\n".join(stay))))
+            parts.append(named(_note_label(said), "rights.not_copied", tip=tip_text("\n".join(stay))))
         self.lay_out_choice(column_of(*parts, space=1))
         self.agent_view.setFocus()
 
@@ -374,10 +374,10 @@ class ResetDialog(RightsDialog):
         if len(tools) > _NAMED:
             named_tools = tr("{tools}, and {count} more", tools=named_tools, count=len(tools) - _NAMED)
         self.lay_out_choice(
-            _said(tr("For {agent}:", agent=agent_id), kind=""),
-            named(_said(named_tools, kind=""), "rights.tools"),
-            _said(tr("This removes the operation list and the ask-first settings.")),
-            _said(
+            _note_label(tr("For {agent}:", agent=agent_id), kind=""),
+            named(_note_label(named_tools, kind=""), "rights.tools"),
+            _note_label(tr("This removes the operation list and the ask-first settings.")),
+            _note_label(
                 tr("A tool that is on has every operation on then, so far as no other layer turns it off. Limits stay.")
             ),
             has_agents=False,
@@ -388,7 +388,7 @@ class ResetDialog(RightsDialog):
         return ResetPlan(self._tools, self.agents.chosen)
 
 
-def _said(text: str, *, kind: str = "small", wraps: bool = True) -> QLabel:
+def _note_label(text: str, *, kind: str = "small", wraps: bool = True) -> QLabel:
     label = named(Label(text), kind=kind)
     label.setWordWrap(wraps)
     return label

@@ -226,7 +226,7 @@ class RuleTable(TableView):
 
     def fit(self) -> None:
         """Give each column the width of its contents, less where the table is narrow; for tables of few rows."""
-        wide = {column: self._wanted(column) for column in self._bounds}
+        wide = {column: self._column_width(column) for column in self._bounds}
         over = sum(wide.values()) - int(self.viewport().width() * _SHARE)
         spare = sum(width - self._bounds[column][0] for column, width in wide.items())
         for column, width in wide.items():
@@ -247,7 +247,7 @@ class RuleTable(TableView):
         if not held or self.isAncestorOf(held):
             self.setFocus()
 
-    def _wanted(self, column: int) -> int:
+    def _column_width(self, column: int) -> int:
         least, most = self._bounds[column]
         shown = max(self.sizeHintForColumn(column), self.horizontalHeader().sectionSizeHint(column)) + _PAD
         return min(max(shown, least), most)

@@ -120,7 +120,7 @@ class ToolDelegate(Delegate):
         painter.setFont(_name_font(option, index))
         painter.setPen(QColor(look.palette.muted if is_quiet else look.palette.text))
         place = QRect(left, rect.top(), rect.right() - left - 4, rect.height())
-        self._marked(painter, place, str(index.data()), Qt.TextElideMode.ElideMiddle)
+        self._draw_words(painter, place, str(index.data()), Qt.TextElideMode.ElideMiddle)
 
     def _paint_group(
         self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index, group: ToolGroup
@@ -134,7 +134,7 @@ class ToolDelegate(Delegate):
         painter.setFont(font)
         painter.setPen(role_colour("text" if group.origin != MORE else "muted"))
         place = QRect(left, rect.top(), rect.right() - left - 4, rect.height())
-        wide = self._marked(painter, place, str(index.data()), Qt.TextElideMode.ElideMiddle)
+        wide = self._draw_words(painter, place, str(index.data()), Qt.TextElideMode.ElideMiddle)
         painter.setFont(look.small_font)
         place.setLeft(left + wide + 2 * _GAP)
         if painter.fontMetrics().horizontalAdvance(group.kind) <= place.width():
@@ -204,10 +204,10 @@ class ToolDelegate(Delegate):
         if end - start >= _LEAST_DESCRIPTION:
             painter.setPen(role_colour(role))
             place = QRect(start, rect.top(), end - start, rect.height())
-            self._marked(painter, place, _telling_part(metrics, text, place.width(), self.searched))
+            self._draw_words(painter, place, _telling_part(metrics, text, place.width(), self.searched))
         painter.restore()
 
-    def _marked(
+    def _draw_words(
         self, painter: QPainter, place: QRect, text: str, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight
     ) -> int:
         """Words, marked where they are what is searched for; how wide they are."""

@@ -76,7 +76,7 @@ class ToolFilterModel(QAbstractItemModel):
         self._group_rows.clear()
         kept = [*map(self.group_index, origins)]
         moved = [
-            group.siblingAtColumn(index.column()) if origin else self._shown_at(*source, index.column())
+            group.siblingAtColumn(index.column()) if origin else self._index_of(*source, index.column())
             for index, source, origin, group in zip(held, sources, origins, kept, strict=True)
         ]
         self.changePersistentIndexList(held, moved)
@@ -182,7 +182,7 @@ class ToolFilterModel(QAbstractItemModel):
         if not index.isValid():
             return QModelIndex()
         held = index.internalId()
-        return self._shown_at(held - 1 if held else index.row(), index.row() if held else None, index.column())
+        return self._index_of(held - 1 if held else index.row(), index.row() if held else None, index.column())
 
     def _source_of(self, index: Index) -> tuple[int, int | None]:
         """Row of the tool, row of the operation, in the tree; -1 for a group."""
@@ -192,7 +192,7 @@ class ToolFilterModel(QAbstractItemModel):
         place = self.place_of(index)
         return shown.rows[place] if place >= 0 else -1, None
 
-    def _shown_at(self, tool: int, operation: int | None, column: int) -> QModelIndex:
+    def _index_of(self, tool: int, operation: int | None, column: int) -> QModelIndex:
         shown = self._shown
         at = shown.places.get(tool)
         if at is None:

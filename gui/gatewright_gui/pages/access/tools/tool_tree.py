@@ -454,7 +454,7 @@ class ToolTreeModel(QAbstractItemModel):
         yield ", ".join(filter(None, about))
         yield self.ground_of(facts.name).replace("`", "") if operation is None else ""
         yield self._limits(tool, operation)
-        yield from self._said(tool, operation)
+        yield from self._reading_words(tool, operation)
 
     def _fact_tip(self, tool: ToolRight, operation: OperationRight | None) -> Iterable[str]:
         share, rows = self._share(tool, operation), (operation,) if operation else tool.operations
@@ -463,7 +463,7 @@ class ToolTreeModel(QAbstractItemModel):
         yield from (reason.text.replace("`", "") for reason in reasons_of(tool, operation)[:8])
         yield from dict.fromkeys(depending_words(facts_of(tool, row), row, share) for row in rows if not row.is_hidden)
         yield self._limits(tool, operation)
-        yield from self._said(tool, operation)
+        yield from self._reading_words(tool, operation)
         yield tr("click: at which files") if share is not None else ""
 
     def _switch_tip(self, tool: ToolRight, operation: OperationRight | None) -> Iterable[str]:
@@ -479,7 +479,7 @@ class ToolTreeModel(QAbstractItemModel):
             yield asking_words(tool, operation)
             yield tr("On: runs at once. Ask first (Alt+K): a person is asked before each call.")
 
-    def _said(self, tool: ToolRight, operation: OperationRight | None) -> tuple[str, ...]:
+    def _reading_words(self, tool: ToolRight, operation: OperationRight | None) -> tuple[str, ...]:
         reading = self._reading(tool, operation)
         return tuple(text.replace("`", "") for text in reading.said) if reading is not None else ()
 

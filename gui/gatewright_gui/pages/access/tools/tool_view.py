@@ -75,13 +75,13 @@ class ToolView(TreeView):
         self.header().setSectionResizeMode(Column.NAME, QHeaderView.ResizeMode.Stretch)
         self.header().setSectionResizeMode(Column.FACT, QHeaderView.ResizeMode.Fixed)
         tree.many_changed.connect(self.viewport().update)
-        self.selectionModel().currentChanged.connect(self._moved)
-        self.collapsed.connect(partial(self._folded, closed=True))
-        self.expanded.connect(partial(self._folded, closed=False))
+        self.selectionModel().currentChanged.connect(self._follow_current)
+        self.collapsed.connect(partial(self._tell_fold, closed=True))
+        self.expanded.connect(partial(self._tell_fold, closed=False))
         # the header would ask for every selected cell whenever it is painted, though it shows no selection
         self.header().setSelectionModel(QItemSelectionModel(rows, self.header()))
 
-    def _moved(self, current: QModelIndex, previous: QModelIndex) -> None:
+    def _follow_current(self, current: QModelIndex, previous: QModelIndex) -> None:
         for one in (current, previous):
             self.viewport().update(self._row_rect(one))
         self.current_changed.emit()
@@ -145,7 +145,7 @@ class ToolView(TreeView):
         """The selected rows; a tool stands for all its operations, of which only those that the filter shows count."""
         from gatewright_gui.session.verbs.rights import Target
 
-        chosen = self._chosen()
+        chosen = self._choice()
         if not chosen:
             return ()
         shown = self._rows.shown_operations() if self._rows.is_filtering else None
@@ -159,7 +159,7 @@ class ToolView(TreeView):
             found.append(Target(name, names if left is None else tuple([one for one in names if one in left])))
         return tuple([target for target in found if target.operations])
 
-    def _chosen(self) -> dict[str, set[str] | None]:
+    def _choice(self) -> dict[str, set[str] | None]:
         """Tool -> its selected operations; None when the tool's own row is selected."""
         chosen: dict[str, set[str] | None] = {}
         rows, groups = self._rows, list[str]()
@@ -186,7 +186,7 @@ class ToolView(TreeView):
 
     def invert_selection(self) -> None:
         """Select what is shown and was not selected: whole tools by their row, parts of others by their operations."""
-        chosen, rows = self._chosen(), self._rows
+        chosen, rows = self._choice(), self._rows
         selection = QItemSelection()
         free: list[QModelIndex] = []
         for place in range(rows.tool_count):
@@ -230,7 +230,7 @@ class ToolView(TreeView):
             if index.isValid():
                 self.setExpanded(index, not self.isExpanded(index))
 
-    def _folded(self, index: QModelIndex, *, closed: bool) -> None:
+    def _tell_fold(self, index: QModelIndex, *, closed: bool) -> None:
         group = self._rows.group_at(index)
         if group is None:
             return

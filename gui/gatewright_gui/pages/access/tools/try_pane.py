@@ -127,7 +127,7 @@ class TryPane(QWidget):
         column_of(stretch(self.form, 100), below, stretch(), into=self)
         self._fit = QTimer(self, singleShot=True, interval=0)
         self._fit.timeout.connect(self._fit_form)
-        self.form.changed.connect(self._edited)
+        self.form.changed.connect(self._follow_edit)
         self.form.touched.connect(self._touch)
         for keys in ("Ctrl+Return", "Ctrl+Enter"):
             shortcut = QShortcut(QKeySequence(keys), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
@@ -209,7 +209,7 @@ class TryPane(QWidget):
     def _touch(self) -> None:
         self._is_touched = True
 
-    def _edited(self) -> None:
+    def _follow_edit(self) -> None:
         self._fit.start()
         record = self.answer.record
         if record is not None:

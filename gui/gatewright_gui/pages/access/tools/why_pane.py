@@ -77,14 +77,14 @@ class StepModel(RowModel[Step]):
     def set_steps(self, steps: Sequence[Step]) -> None:
         """Show these; lines that were known stay until others come."""
         self._steps = tuple(steps)
-        self.set_rows(map(self._placed, self._steps))
+        self.set_rows(map(self._step_with_line, self._steps))
 
     def set_lines(self, lines: Mapping[Address, int], file: str = "") -> None:
         """Take in where the places stand now, and in which file."""
         self._lines, self._file = lines, file
-        self.refresh_rows(tuple(map(self._placed, self._steps)), stay=True)
+        self.refresh_rows(tuple(map(self._step_with_line, self._steps)), stay=True)
 
-    def _placed(self, step: Step) -> Step:
+    def _step_with_line(self, step: Step) -> Step:
         line = self._lines.get(step.address) if step.address is not None else None
         return replace(step, line=line, file=self._file if line else "")
 
