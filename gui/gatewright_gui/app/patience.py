@@ -81,7 +81,7 @@ def _threads(root: int) -> Iterator[tuple[int, Thread]]:
     waiting = [str(root)]
     while waiting:
         tasks = f"/proc/{waiting.pop()}/task"
-        for task in _listed(tasks):
+        for task in _names_in(tasks):
             place = f"{tasks}/{task}"
             told = _read(f"{place}/stat").rpartition(")")[2].split()
             if told:
@@ -97,7 +97,7 @@ def _times(task: str) -> tuple[float, float]:
     return (int(told[0]) / 1e9, int(told[1]) / 1e9) if told else (0.0, 0.0)
 
 
-def _listed(folder: str) -> list[str]:
+def _names_in(folder: str) -> list[str]:
     try:
         return os.listdir(folder)  # noqa: PTH208  names are all that is wanted
     except OSError:

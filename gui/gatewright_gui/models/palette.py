@@ -45,9 +45,9 @@ class PaletteModel(RowModel[PaletteEntry]):
         """Show what has every word of the text; `>` before it leaves commands only."""
         only = text.startswith(COMMANDS_ONLY)
         words = text.removeprefix(COMMANDS_ONLY).casefold().split()
-        self.set_rows(self._entries[at] for _, at in nsmallest(MAX_ROWS, self._ranked(words, only=only)))
+        self.set_rows(self._entries[at] for _, at in nsmallest(MAX_ROWS, self._ranking(words, only=only)))
 
-    def _ranked(self, words: Sequence[str], *, only: bool) -> list[tuple[int, int]]:
+    def _ranking(self, words: Sequence[str], *, only: bool) -> list[tuple[int, int]]:
         return [
             (_rank(key, words), at)
             for at, key in enumerate(self._keys)

@@ -162,7 +162,7 @@ async def tell(parent: QWidget | None, title: str, text: str, *, icon: str = "in
     await ask(parent, title, text, (Choice("close", tr("Close"), "primary"),), icon=icon, role=role)
 
 
-async def _picked(dialog: QFileDialog) -> Path | None:
+async def _pick(dialog: QFileDialog) -> Path | None:
     chosen: list[str] = []
     dialog.fileSelected.connect(chosen.append)  # once it is closed, Qt may answer otherwise
     return Path(chosen[-1]) if await shown(dialog) and chosen else None
@@ -170,7 +170,7 @@ async def _picked(dialog: QFileDialog) -> Path | None:
 
 async def choose_folder(parent: QWidget | None, title: str, start: Path) -> Path | None:
     """Let a folder be chosen, also one that is not there yet; None when dismissed."""
-    return await _picked(FolderDialog(parent, title, start))
+    return await _pick(FolderDialog(parent, title, start))
 
 
 async def choose_open_file(parent: QWidget | None, title: str, start: Path, name_filter: str = "") -> Path | None:
@@ -178,7 +178,7 @@ async def choose_open_file(parent: QWidget | None, title: str, start: Path, name
     dialog = QFileDialog(parent, title, str(start), name_filter)
     dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
     dress(dialog)
-    return await _picked(dialog)
+    return await _pick(dialog)
 
 
 async def choose_save_file(
@@ -194,4 +194,4 @@ async def choose_save_file(
     dialog.setOption(QFileDialog.Option.DontConfirmOverwrite, not replaces)
     dialog.selectFile(start.name)
     dress(dialog)
-    return await _picked(dialog)
+    return await _pick(dialog)

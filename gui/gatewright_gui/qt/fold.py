@@ -90,7 +90,7 @@ def _json_folds(lines: Sequence[str]) -> list[Fold]:
         if not end:
             continue
         if end in _OPENING:
-            stack.append(_opened(lines, number, stack[-1] if stack else None))
+            stack.append(_part_at(lines, number, stack[-1] if stack else None))
         elif stack and (line[-2:-1] if end == "," else end) in _CLOSING and line.lstrip()[:1] in _CLOSING:
             done = stack.pop()
             if number - done.line > 1:
@@ -98,7 +98,7 @@ def _json_folds(lines: Sequence[str]) -> list[Fold]:
     return sorted(found, key=lambda fold: fold.first)
 
 
-def _opened(lines: Sequence[str], number: int, parent: _Open | None) -> _Open:
+def _part_at(lines: Sequence[str], number: int, parent: _Open | None) -> _Open:
     """The part that opens here, and the way to it: by keys, and in lists by name where the parts have one."""
     if parent is None:
         return _Open(number, "")

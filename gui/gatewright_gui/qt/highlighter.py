@@ -123,7 +123,7 @@ class ViewHighlighter(QObject):
         self._formats = formats(current_look().palette)
         self._round = 1000  # beyond the states of any tokeniser
         self._is_colouring = False
-        document.contentsChange.connect(self._changed)
+        document.contentsChange.connect(self._forget_states)
         current_look().changed.connect(self._retint)
 
     def set_language(self, language: Language) -> None:
@@ -182,7 +182,7 @@ class ViewHighlighter(QObject):
         pair = palette.diff_added if part.is_added else palette.diff_removed
         return _format(pair.fg, mixed(pair.soft, pair.fg, STRONGER))
 
-    def _changed(self, start: int, _removed: int, added: int) -> None:
+    def _forget_states(self, start: int, _removed: int, added: int) -> None:
         """New lines have no state; those at both ends of a change may have kept theirs."""
         if not self._is_colouring:
             self._round += self._language == "toml"  # a string may go on further than what was typed

@@ -26,7 +26,7 @@ def changed_letters(diff: str) -> tuple[ChangedLetters, ...]:
     found: list[ChangedLetters] = []
     for removed, added in _runs(lines):
         for old, new in zip(removed, added, strict=False):
-            found.extend(_compared(lines, old, new))
+            found.extend(_compare(lines, old, new))
     return tuple(found)
 
 
@@ -61,14 +61,14 @@ def _mark(line: str) -> str:
     return "" if line.startswith(("---", "+++")) else line[:1]
 
 
-def _compared(lines: Sequence[str], old: int, new: int) -> Iterator[ChangedLetters]:
+def _compare(lines: Sequence[str], old: int, new: int) -> Iterator[ChangedLetters]:
     before, after = lines[old], lines[new]
     if max(len(before), len(after)) > MAX_LINE:
         return
     limit = min(len(before), len(after)) - 1
-    start = 1 + _shared(limit, lambda first, last: before[1 + first : 1 + last] == after[1 + first : 1 + last])
+    start = 1 + _common_length(limit, lambda first, last: before[1 + first : 1 + last] == after[1 + first : 1 + last])
     ends, others = len(before), len(after)
-    tail = _shared(
+    tail = _common_length(
         limit + 1 - start,
         lambda first, last: before[ends - last : ends - first] == after[others - last : others - first],
     )
@@ -80,7 +80,7 @@ def _compared(lines: Sequence[str], old: int, new: int) -> Iterator[ChangedLette
             yield ChangedLetters(line, start, len(text) - tail, is_added)
 
 
-def _shared(most: int, is_same: Callable[[int, int], bool]) -> int:
+def _common_length(most: int, is_same: Callable[[int, int], bool]) -> int:
     """The number of letters that are shared, by halving: slices compare far quicker than letters one by one."""
     low, high = 0, max(most, 0)
     while low < high:

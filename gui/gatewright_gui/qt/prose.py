@@ -41,7 +41,7 @@ def paint_prose(painter: QPainter, room: QRect, text: str) -> None:
     dots = max(QFontMetrics(face).horizontalAdvance(_DOTS) for face in faces)
     base = room.top() + (room.height() + metrics.ascent() - metrics.descent()) // 2
     line = label_text(text.replace("\n", "; "), LONGEST_LINE)
-    left, parts = room.left(), _shortened(pieces(line), faces, room.width())
+    left, parts = room.left(), _shorten(pieces(line), faces, room.width())
     for number, (part, is_code) in enumerate(parts):
         painter.setFont(faces[is_code])
         metrics = painter.fontMetrics()
@@ -59,7 +59,7 @@ def paint_prose(painter: QPainter, room: QRect, text: str) -> None:
     painter.setFont(normal)
 
 
-def _shortened(parts: Iterable[tuple[str, bool]], faces: tuple[QFont, QFont], room: int) -> list[tuple[str, bool]]:
+def _shorten(parts: Iterable[tuple[str, bool]], faces: tuple[QFont, QFont], room: int) -> list[tuple[str, bool]]:
     """A sentence whose names lose their middles where it is too long, the longest first: its words say what it is."""
     found = list(parts)
     metrics = tuple(map(QFontMetrics, faces))

@@ -54,7 +54,7 @@ class TaskOwner:
         self._tasks.add(task)
         if stays:
             self._staying.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._settle)
         return task
 
     def cancel(self, name: str) -> None:
@@ -76,7 +76,7 @@ class TaskOwner:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
-    def _done(self, task: asyncio.Task[Any]) -> None:
+    def _settle(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         self._staying.discard(task)
         if task.cancelled():

@@ -56,7 +56,7 @@ def arguments_of(workspace: Workspace, tool: str) -> Mapping[str, Argument]:
         return {}
     found: dict[str, Argument] = {}
     for name, field in _properties(whole):
-        found[name] = _merged(found.get(name), _argument(name, field))
+        found[name] = _merge(found.get(name), _argument(name, field))
     return found
 
 
@@ -159,7 +159,7 @@ def _types(field: Mapping[str, object]) -> set[str]:
     return found
 
 
-def _merged(held: Argument | None, new: Argument) -> Argument:
+def _merge(held: Argument | None, new: Argument) -> Argument:
     """The same name in several alternatives: all that any of them takes; whether a value fits is then not told."""
     if held is None or held == new:
         return new

@@ -198,7 +198,7 @@ def _operation(workspace: Workspace, request: CallRequest, arguments: Mapping[st
     agent = workspace.gate.snapshot().agent(request.agent_id)
     plan = agent.plan(request.tool) if agent is not None else None
     selector = (plan.tool.operation_field or "") if plan is not None and plan.has_operations else ""
-    return (_called(arguments, selector) or "") if selector else "", telling_argument(arguments, selector)
+    return (_operation_of(arguments, selector) or "") if selector else "", telling_argument(arguments, selector)
 
 
 def read_request(run: CallRun) -> None:
@@ -214,7 +214,7 @@ def read_request(run: CallRun) -> None:
         run.progress.operation, run.progress.telling = _operation(run.workspace, run.request, arguments)
 
 
-def _called(arguments: Mapping[str, Any], field: str) -> str | None:
+def _operation_of(arguments: Mapping[str, Any], field: str) -> str | None:
     """The operation that the arguments name; those of a batch one behind the other, each once."""
     steps = field.split("[].", 1)
     if len(steps) == 1:
@@ -300,11 +300,11 @@ def record_of_cancelled(run: CallRun) -> CallRecord:
         elapsed_ms=(time.perf_counter() - progress.began_s) * 1000,
         is_live=run.is_live and is_run,
         telling=progress.telling,
-        steps=tuple(map(_given_up, progress.steps)),
+        steps=tuple(map(_give_up, progress.steps)),
     )
 
 
-def _given_up(row: StepRow) -> StepRow:
+def _give_up(row: StepRow) -> StepRow:
     """A step of a call that was given up: the one under way with it, one that was held was never made."""
     if row.state == "held":
         return replace(row, state="waiting")

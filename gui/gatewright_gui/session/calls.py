@@ -236,7 +236,7 @@ class StepRow:
 
 def shown_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
     """The tools that the agent sees, with what each operation takes. Takes time; raises WorkspaceError."""
-    return with_missing(workspace, agent_id, _listed(workspace, agent_id))
+    return with_missing(workspace, agent_id, _tools_of(workspace, agent_id))
 
 
 def with_missing(workspace: Workspace, agent_id: str, tools: Iterable[ShownTool]) -> tuple[ShownTool, ...]:
@@ -258,7 +258,7 @@ def tool_to_try(workspace: Workspace, agent_id: str, name: str, operation: str |
 
     Without `missing`. Takes time; raises WorkspaceError.
     """
-    shown = next(iter(_listed(workspace, agent_id, name)), None)
+    shown = next(iter(_tools_of(workspace, agent_id, name)), None)
     if shown is not None and (operation is None or operation in {shape.name for shape in shown.operations}):
         return shown
     agent, view = workspace.gate.snapshot().agent(agent_id), workspace.view(agent_id)
@@ -268,7 +268,7 @@ def tool_to_try(workspace: Workspace, agent_id: str, name: str, operation: str |
     return _whole(workspace, listing, tool, right) if listing and tool and right else shown
 
 
-def _listed(workspace: Workspace, agent_id: str, only: str | None = None) -> tuple[ShownTool, ...]:
+def _tools_of(workspace: Workspace, agent_id: str, only: str | None = None) -> tuple[ShownTool, ...]:
     agent = workspace.gate.snapshot().agent(agent_id)
     shown: list[ShownTool] = []
     for listing in workspace.view(agent_id).listings():
@@ -278,7 +278,7 @@ def _listed(workspace: Workspace, agent_id: str, only: str | None = None) -> tup
         if plan is None:
             shown.append(ShownTool(listing.name, listing.description, listing.schema, None, ()))
         else:
-            tool = _shown(workspace, listing, plan.tool, plan.right.facts, plan.operations)
+            tool = _tool_shape(workspace, listing, plan.tool, plan.right.facts, plan.operations)
             shown.append(replace(tool, examples=plan.examples))
     return tuple(shown)
 
@@ -288,7 +288,7 @@ def callable_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]
 
     Takes time; raises WorkspaceError.
     """
-    shown = _listed(workspace, agent_id)
+    shown = _tools_of(workspace, agent_id)
     agent, view = workspace.gate.snapshot().agent(agent_id), workspace.view(agent_id)
     seen = {tool.name for tool in shown}
     tools = {tool.name: tool for tool in agent.tools()} if agent is not None else {}
@@ -303,7 +303,7 @@ def callable_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]
 
 def _whole(workspace: Workspace, listing: "ToolListing", tool: "Tool", right: "ToolRight") -> ShownTool:
     """A tool with all that it has, and why the agent does not see it."""
-    whole = _shown(workspace, listing, tool, right.facts, tuple(row.operation for row in right.operations))
+    whole = _tool_shape(workspace, listing, tool, right.facts, tuple(row.operation for row in right.operations))
     closed = right.reasons or next((row.reasons for row in right.operations if row.reasons), ())
     why = next((one.text for one in closed if one.verdict is Verdict.DENY), tr("all of it is off"))
     return replace(whole, hidden=why, examples=tool.examples)
@@ -314,7 +314,7 @@ def restored(workspace: Workspace, agent_id: str, provider: str, name: str, argu
     return workspace.view(agent_id).restore(provider, name, arguments)
 
 
-def _shown(
+def _tool_shape(
     workspace: Workspace, listing: "ToolListing", tool: "Tool", facts: "ToolFacts", operations: Iterable[str]
 ) -> ShownTool:
     known = {row.name: row for row in facts.operations}

@@ -151,12 +151,12 @@ class Catalogs(QObject):
             CatalogRow(
                 state,
                 servers.get(state.catalog.catalog_id) if state.catalog.kind is CatalogType.MCP else None,
-                self._known(state) or (),
+                self._waiting_of(state) or (),
             )
             for state in workspace.catalog_states()
         )
 
-    def _known(self, state: CatalogState) -> tuple[Waiting, ...] | None:
+    def _waiting_of(self, state: CatalogState) -> tuple[Waiting, ...] | None:
         """The tools of a catalog that wait; None: still to be worked out."""
         pin, kept = state.pin, self._waiting.get(state.catalog.catalog_id)
         if pin is None or pin.drift.is_empty:
@@ -168,7 +168,7 @@ class Catalogs(QObject):
     def _unknown(self) -> CatalogState | None:
         """A catalog of which is still to be worked out what waits."""
         states = self._document.workspace.catalog_states() if self._document.is_open else ()
-        return next((state for state in states if self._known(state) is None), None)
+        return next((state for state in states if self._waiting_of(state) is None), None)
 
     async def _work_out(self) -> None:
         """Beside the window, one catalog after the other."""

@@ -157,7 +157,7 @@ def when_of(condition: Condition) -> When:
         return parts[0] if parts else None
     if condition.is_any:
         return {"anyOf": cast("JsonValue", parts)}
-    return _merged(parts) or {"allOf": cast("JsonValue", parts)}
+    return _merge(parts) or {"allOf": cast("JsonValue", parts)}
 
 
 def _part(term: Term) -> dict[str, JsonValue]:
@@ -171,7 +171,7 @@ def _part(term: Term) -> dict[str, JsonValue]:
     return {"properties": properties} if term.or_absent else {"properties": properties, "required": [term.field]}
 
 
-def _merged(parts: list[dict[str, JsonValue]]) -> dict[str, JsonValue] | None:
+def _merge(parts: list[dict[str, JsonValue]]) -> dict[str, JsonValue] | None:
     """All in one schema; None where two say something with the same keyword."""
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
@@ -213,11 +213,11 @@ def condition_of(when: When) -> Condition | None:
 
 def _same(condition: Condition, when: Mapping[str, JsonValue]) -> Condition | None:
     said = when_of(condition)
-    is_same = condition.terms and isinstance(said, Mapping) and _sorted(said) == _sorted(when)
+    is_same = condition.terms and isinstance(said, Mapping) and _without_order(said) == _without_order(when)
     return condition if is_same else None
 
 
-def _sorted(when: Mapping[str, JsonValue]) -> object:
+def _without_order(when: Mapping[str, JsonValue]) -> object:
     """Without the order of what is required, which says nothing."""
     required = when.get("required")
     return {**when, "required": sorted(map(str, required))} if isinstance(required, list) else dict(when)

@@ -277,7 +277,7 @@ def facts_of(found: Mapping[str, Confinement], catalog: Catalog | None = None) -
     is_new_each_time = catalog is not None and catalog.kind is not CatalogType.MCP
     if not held:
         return ()
-    hosts = _named(found, lambda one: one.hosts)
+    hosts = _values_by_agent(found, lambda one: one.hosts)
     hosts = [tr("every host that is not private") if host == "*" else host for host in hosts]
     if hosts and any(one.allow_private for one in held):
         hosts.append(tr("private addresses too, such as this computer"))
@@ -288,18 +288,18 @@ def facts_of(found: Mapping[str, Confinement], catalog: Catalog | None = None) -
             tr("Runs"),
             [tr("no program: the module runs within this one")]
             if is_module
-            else [tr("the programs of the system"), *_named(found, lambda one: one.programs)],
+            else [tr("the programs of the system"), *_values_by_agent(found, lambda one: one.programs)],
         ),
-        (tr("Variables"), _named(found, lambda one: tuple(one.environment)) or [tr("none of yours")]),
+        (tr("Variables"), _values_by_agent(found, lambda one: tuple(one.environment)) or [tr("none of yours")]),
         (
             tr("Bounds"),
             [tr("of each call, by the definition of its tool and the grants of its agent")]
             if is_new_each_time
             else _bounds(held[0].bounds),
         ),
-        (tr("Begins in"), _named(found, lambda one: (one.folder,))),
-        (tr("Never sees"), _named(found, lambda one: one.closed)),
-        (tr("Never changes"), _named(found, lambda one: one.fixed)),
+        (tr("Begins in"), _values_by_agent(found, lambda one: (one.folder,))),
+        (tr("Never sees"), _values_by_agent(found, lambda one: one.closed)),
+        (tr("Never changes"), _values_by_agent(found, lambda one: one.fixed)),
         (
             tr("Sees for a moment"),
             [tr("a hidden name that appears anew in {folder}", folder=one) for one in sorted(windows)],
@@ -308,7 +308,7 @@ def facts_of(found: Mapping[str, Confinement], catalog: Catalog | None = None) -
     return tuple(Fact(name if not at else "", value) for name, values in told for at, value in enumerate(values))
 
 
-def _named(found: Mapping[str, Confinement], get: Callable[[Confinement], Sequence[str]]) -> list[str]:
+def _values_by_agent(found: Mapping[str, Confinement], get: Callable[[Confinement], Sequence[str]]) -> list[str]:
     whose: dict[str, list[str]] = {}
     for agent_id, held in found.items():
         for value in get(held):

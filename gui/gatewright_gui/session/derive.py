@@ -172,13 +172,13 @@ class Deriver:
         return process if document.snapshot_id == snapshot_id else None
 
     def _running(self) -> WorkerProcess:
-        process = self._process or self._started()
+        process = self._process or self._start()
         if not process.is_running:
             self._process = None
             raise _Ended
         return process
 
-    def _started(self) -> WorkerProcess:
+    def _start(self) -> WorkerProcess:
         self._book, self._sent, self._unsent = PartBook(), None, {}
         self._process = process = WorkerProcess()
         process.answered.connect(self._take)

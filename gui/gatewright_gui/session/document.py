@@ -269,7 +269,7 @@ class Document(QObject):
     def refusal(self, make: Callable[[Policy, Sequence[ToolFacts]], Edit]) -> str:
         """Why an edit would be refused; empty when it would be made. Says and changes nothing."""
         try:
-            self._checked(make)
+            self._check(make)
         except PolicyInvalid as error:
             return first_error(error)
         except EditRefused as error:
@@ -279,7 +279,7 @@ class Document(QObject):
     def push(self, make: Callable[[Policy, Sequence[ToolFacts]], Edit]) -> bool:
         """Make an edit, check it, put it on the undo stack; a refusal is said and False. An empty edit does nothing."""
         try:
-            edit = self._checked(make)
+            edit = self._check(make)
         except PolicyInvalid as error:
             self.say("error", first_error(error))
             return False
@@ -291,7 +291,7 @@ class Document(QObject):
             self.undo_stack.push(EditCommand(edit, self.workspace.text_base, self._apply, step))
         return edit is not None
 
-    def _checked(self, make: Callable[[Policy, Sequence[ToolFacts]], Edit]) -> Edit | None:
+    def _check(self, make: Callable[[Policy, Sequence[ToolFacts]], Edit]) -> Edit | None:
         if self._workspace is None:
             raise EditRefused(tr("no workspace is open"))
         if self.is_busy:
@@ -402,16 +402,16 @@ class Document(QObject):
             return False
         workspace = self._workspace
         if self.look_for_file():
-            return await self._written(workspace.write_again)
+            return await self._write(workspace.write_again)
         if not overwrite and self.is_dirty and await self.in_worker(workspace.is_changed_outside):
             self.save_refused.emit()
             return False
         is_over = overwrite and await self.in_worker(workspace.is_changed_outside)
-        is_saved = await self._written(lambda: workspace.save(overwrite=overwrite))
+        is_saved = await self._write(lambda: workspace.save(overwrite=overwrite))
         self._rewritten += is_over and is_saved
         return is_saved
 
-    async def _written(self, write: Callable[[], None]) -> bool:
+    async def _write(self, write: Callable[[], None]) -> bool:
         path = self.workspace.policy_path
         try:
             await self.in_worker(write)

@@ -232,7 +232,7 @@ def unused_of(workspace: Workspace, used: Used, agent_ids: Sequence[str]) -> dic
     until = time.monotonic() + AT_A_TIME_S
     for agent_id in agent_ids:
         if agent_id in workspace.policy.agents:
-            rights = list(_shown(workspace, agent_id))
+            rights = list(_visible_rights(workspace, agent_id))
             found[agent_id] = Unused(sum((agent_id, *right) in used for right in rights), len(rights))
         if time.monotonic() > until:
             break
@@ -245,12 +245,12 @@ def unused_rights(workspace: Workspace, used: Used, agent_ids: Sequence[str]) ->
         (agent_id, *right)
         for agent_id in agent_ids
         if agent_id in workspace.policy.agents
-        for right in _shown(workspace, agent_id)
+        for right in _visible_rights(workspace, agent_id)
     )
     return tuple(islice((right for right in rights if right not in used), MOST_UNUSED))
 
 
-def _shown(workspace: Workspace, agent_id: str) -> Iterator[tuple[str, str]]:
+def _visible_rights(workspace: Workspace, agent_id: str) -> Iterator[tuple[str, str]]:
     """Yield the tools and operations that the agent's model sees."""
     for name, right in workspace.view(agent_id).rights.items():
         for row in right.operations:

@@ -266,10 +266,10 @@ class SourceFolder:
         def begin(listing: Listing) -> None:
             if first is not None:
                 with contextlib.suppress(RuntimeError):  # the window is gone
-                    loop.call_soon_threadsafe(first, _listed(listing, is_partial=True))
+                    loop.call_soon_threadsafe(first, _folder_listing(listing, is_partial=True))
 
         def scan(stop: Stop) -> FolderListing:
-            found = _listed(overlay.scan(relative or ".", limit=MAX_ENTRIES, cancelled=stop, first=begin))
+            found = _folder_listing(overlay.scan(relative or ".", limit=MAX_ENTRIES, cancelled=stop, first=begin))
             return before if before is not None and before == found else found
 
         found = await beside(scan, self._reader)
@@ -278,7 +278,7 @@ class SourceFolder:
 
     async def standings(self, source_id: str) -> Standings:
         """The standing of the files with a block to it. Raises WorkspaceError."""
-        source = self._attached(source_id)
+        source = self._running_source(source_id)
         return await beside(lambda stop: standings_of(source, stop), self._reader)
 
     async def reconcile(self, source_id: str, path: str, strategy: str, mark: str | None) -> Reconciled:
@@ -298,10 +298,10 @@ class SourceFolder:
 
     def running(self, source_id: str) -> tuple[FileSource, Overlay]:
         """The running source and what it says of paths. Raises WorkspaceError for an unknown one."""
-        source = self._attached(source_id)
+        source = self._running_source(source_id)
         return source, self._sources().overlay(source_id)
 
-    def _attached(self, source_id: str) -> FileSource:
+    def _running_source(self, source_id: str) -> FileSource:
         """The running source alone: what is said of its paths is looked up on the disk. Raises WorkspaceError."""
         source = self._sources().get(source_id)
         if source is None:
@@ -312,7 +312,7 @@ class SourceFolder:
         return self._document.workspace.sources
 
 
-def _listed(listing: Listing, *, is_partial: bool = False) -> FolderListing:
+def _folder_listing(listing: Listing, *, is_partial: bool = False) -> FolderListing:
     rows = tuple((e.name, e.relative, e.is_folder, e.protected, e.unusable) for e in listing.entries)
     return FolderListing(Entries(rows), listing.truncated, is_partial)
 

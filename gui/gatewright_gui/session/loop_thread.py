@@ -19,7 +19,7 @@ class LoopThread:
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run `work` in the thread and wait for it beside the caller's loop."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._started()))
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._ensure_loop()))
 
     def do(self, work: Callable[[], object]) -> None:
         """Do something short in the thread, unless it has ended."""
@@ -36,7 +36,7 @@ class LoopThread:
             if thread is not threading.current_thread():
                 thread.join(timeout=5)
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _ensure_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.SelectorEventLoop()
             self._thread = threading.Thread(target=_turn, args=(self._loop,), name=self._name, daemon=True)

@@ -333,7 +333,7 @@ def compared(workspace: Workspace, agent_id: str, tool: str | None, provider: st
         saved_side = tr("last save")
         sides = (f"{saved_side}; {answer.remark}" if answer.remark else saved_side, tr("now"))
         said = (tr("shown now"), tr("not shown any more"))
-    schemas = _changed(form, _of(tool, before), _of(tool, view.listings()), said)
+    schemas = _changes(form, _of(tool, before), _of(tool, view.listings()), said)
     old, new = (_rules(rules, tool).splitlines() for rules in (told, view.usage_rules))
     rules: list[_Changed] = [(tr("usage rules"), old, new)] if old != new else []
     return replace(answer, change=_difference(sides, [*schemas, *rules]))
@@ -408,7 +408,7 @@ def _difference(sides: tuple[str, str], changed: Iterable[_Changed]) -> Differen
     return Difference(text, added, removed, changed_letters(text))
 
 
-def _changed(
+def _changes(
     form: "Format", before: "Iterable[ToolListing]", after: "Iterable[ToolListing]", said: tuple[str, str]
 ) -> Iterator[_Changed]:
     """The tools whose listings are not the same; `said`: of one that came, and of one that went."""

@@ -24,7 +24,7 @@ def readable_text(listings: "Iterable[ToolListing]", rights: "Mapping[str, ToolR
 
 def _tool(listing: "ToolListing", right: "ToolRight | None") -> Iterator[str]:
     yield listing.name
-    yield from _indented(listing.description)
+    yield from _indent(listing.description)
     operations = right.facts.operations if right is not None and right.facts.has_operations else ()
     hidden = {row.operation for row in right.operations if row.is_hidden} if right is not None else set[str]()
     is_sent = right is not None and not right.is_hidden
@@ -54,7 +54,7 @@ def _line(text: str) -> str:
     return line if len(line) <= _LONGEST_ROW else f"{line[:_LONGEST_ROW]}…"
 
 
-def _indented(text: str) -> Iterator[str]:
+def _indent(text: str) -> Iterator[str]:
     for line in text.strip().splitlines():
         yield f"  {line.rstrip()}" if line.strip() else ""
 
@@ -73,14 +73,14 @@ def _arguments(schema: object, operations: frozenset[str]) -> dict[str, str]:
         if part == "properties" and isinstance(held, Mapping):
             for name, value in cast("Mapping[str, object]", held).items():
                 is_needed = isinstance(needed, list | tuple) and name in needed
-                found.setdefault(name, _said(value, operations, is_needed=is_needed))
+                found.setdefault(name, _argument_words(value, operations, is_needed=is_needed))
         elif isinstance(held, list | tuple):
             for branch in cast("Sequence[object]", held):
                 found = {**_arguments(branch, operations), **found}
     return found
 
 
-def _said(value: object, operations: frozenset[str], *, is_needed: bool) -> str:
+def _argument_words(value: object, operations: frozenset[str], *, is_needed: bool) -> str:
     node = cast("Mapping[str, Any]", value if isinstance(value, Mapping) else {})
     values = cast("Sequence[object]", node["enum"]) if isinstance(node.get("enum"), list | tuple) else ()
     if len(values) > 1 and all(isinstance(one, str) and one in operations for one in values):

@@ -216,21 +216,23 @@ def column_under(
 @lru_cache(maxsize=16_384)
 def _digest(limits: tuple[object, ...]) -> int:
     """The same number for equal limits in every process, another one for others."""
-    return int.from_bytes(hashlib.blake2b(_said(limits).encode("utf-8", "replace"), digest_size=8).digest(), "big")
+    return int.from_bytes(
+        hashlib.blake2b(_stable_text(limits).encode("utf-8", "replace"), digest_size=8).digest(), "big"
+    )
 
 
-def _said(value: object) -> str:
+def _stable_text(value: object) -> str:
     """A text that equal values have in common, whatever order a process keeps its sets in."""
     if is_dataclass(value):
-        own = (_said(getattr(value, row.name)) for row in fields(value) if row.compare)
+        own = (_stable_text(getattr(value, row.name)) for row in fields(value) if row.compare)
         return f"{type(value).__name__}({','.join(own)})"
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()
-        return f"{{{','.join(sorted(f'{_said(key)}:{_said(held)}' for key, held in pairs))}}}"
+        return f"{{{','.join(sorted(f'{_stable_text(key)}:{_stable_text(held)}' for key, held in pairs))}}}"
     if isinstance(value, frozenset):
-        return f"{{{','.join(sorted(map(_said, cast('frozenset[object]', value))))}}}"
+        return f"{{{','.join(sorted(map(_stable_text, cast('frozenset[object]', value))))}}}"
     if isinstance(value, tuple | list):
-        return f"({','.join(map(_said, cast('Sequence[object]', value)))})"
+        return f"({','.join(map(_stable_text, cast('Sequence[object]', value)))})"
     return repr(value)
 
 

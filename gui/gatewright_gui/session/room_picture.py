@@ -92,7 +92,7 @@ def list_folder(path: str, stop: Stop) -> RoomListing:
 def count_files(views: RoomViews, place: str, stop: Stop, progress: Callable[[int], None]) -> PlaceCount:
     """Count the files of a place by what the process sees of each. Raises OSError for the place, StoppedError."""
     if not stat.S_ISDIR(os.lstat(place).st_mode):
-        return PlaceCount({place: _counted([views.view(place, folder=False)])})
+        return PlaceCount({place: _count([views.view(place, folder=False)])})
     found: dict[str, ViewCount] = {}
     waiting, seen = [place], 0
     while waiting and seen < MAX_COUNTED:
@@ -114,7 +114,7 @@ def count_files(views: RoomViews, place: str, stop: Stop, progress: Callable[[in
                 raise
             continue
         about = views.folder(folder)
-        found[folder] = _counted([about.generic] * len(names) if about.is_settled else views.names(folder, names))
+        found[folder] = _count([about.generic] * len(names) if about.is_settled else views.names(folder, names))
     for folder, own in reversed(found.items()):  # a folder was walked before those in it
         above = folder[: max(folder.rfind("/"), 1)]
         if folder != place and above in found:
@@ -122,7 +122,7 @@ def count_files(views: RoomViews, place: str, stop: Stop, progress: Callable[[in
     return PlaceCount(found, bool(waiting))
 
 
-def _counted(views: Sequence[View]) -> ViewCount:
+def _count(views: Sequence[View]) -> ViewCount:
     by_view = Counter(views)
     return ViewCount(by_view[View.ABSENT], by_view[View.READ], by_view[View.WRITE])
 

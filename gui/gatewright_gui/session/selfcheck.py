@@ -78,7 +78,7 @@ def check_count(workspace: Workspace, *, afresh: bool = False) -> Generator[Chec
     for done, agent_id in enumerate(agent_ids):
         yield CheckProgress(done, len(agent_ids))
         pieces = workspace.selfcheck_in_pieces(agent_id, afresh=afresh)
-        found = yield from _told_between(pieces, CheckProgress(done, len(agent_ids)))
+        found = yield from _report_between(pieces, CheckProgress(done, len(agent_ids)))
         shown = len(workspace.view(agent_id).listings())
         differences, not_tried = len(found.differences), len(found.no_witness)
         agents.append(AgentCheck(agent_id, tools, shown, found.checked, differences, not_tried))
@@ -87,7 +87,7 @@ def check_count(workspace: Workspace, *, afresh: bool = False) -> Generator[Chec
     return CheckCount(tuple(agents), tuple(wrong), tuple(untried), time.time())
 
 
-def _told_between(pieces: Generator[None, None, T], progress: CheckProgress) -> Generator[CheckProgress, None, T]:
+def _report_between(pieces: Generator[None, None, T], progress: CheckProgress) -> Generator[CheckProgress, None, T]:
     while True:
         try:
             next(pieces)

@@ -164,7 +164,7 @@ def rows_of(known: Known) -> tuple[Row, ...]:
     calls = _calls_by(known)
     made: list[Row] = [_catalog_row(row, known, calls) for row in known.catalogs]
     made += [_host_row(one, known) for one in known.hosts or ()]
-    made += [_connected_row(one, known) for one in connected(known.processes)]
+    made += [_connection_row(one, known) for one in connected(known.processes)]
     made += [_client_row(one, known, calls) for one in known.clients or ()]
     found: list[Row] = []
     for group in Group:
@@ -229,7 +229,7 @@ def proposed_effects(row: CatalogRow, tools: Mapping[str, ToolFacts]) -> Counter
     return Counter(effect for facts, one in found if facts is not None for effect in effects_of(facts, one))
 
 
-def _offered(effects: Effects) -> dict[Effect, int]:
+def _totals(effects: Effects) -> dict[Effect, int]:
     return {effect: count.every for effect, count in effects.items()}
 
 
@@ -426,7 +426,7 @@ def _host_row(host: HostStatus, known: Known) -> Row:
     does, does_role = tr("what another policy lets it"), "muted"
     if host.policy is not None and host.policy == known.policy:
         effects = known.agent(host.agent_id)
-        does = effect_words(_offered(effects)) or tr("nothing")
+        does = effect_words(_totals(effects)) or tr("nothing")
         does_role = "deny" if _is_free((effects,)) else "text"
         if known.reaches is None:
             does, does_role = "…", "muted"
@@ -512,7 +512,7 @@ def _client_row(client: ClientStatus, known: Known, calls: tuple[_Calls, _Calls]
         return replace(row, does=tr("what another policy lets it"))
     effects = known.agent(client.agent_id)
     last_s, today = _last_and_today(known, calls[1], client.agent_id)
-    words = "…" if known.reaches is None else effect_words(_offered(effects)) or tr("nothing")
+    words = "…" if known.reaches is None else effect_words(_totals(effects)) or tr("nothing")
     role: Role = "muted" if known.reaches is None else "deny" if _is_free((effects,)) else "text"
     return replace(row, does=words, does_role=role, last_s=last_s, today=today)
 
@@ -556,7 +556,7 @@ def client_facts(client: ClientStatus, found: Row) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def _connected_row(one: Connected, known: Known) -> Row:
+def _connection_row(one: Connected, known: Known) -> Row:
     process, client = one.process, one.client
     if client is None:
         key = ("process", str(process.pid))
@@ -573,7 +573,7 @@ def _connected_row(one: Connected, known: Known) -> Row:
         state,
         icon,
         role,
-        "…" if known.reaches is None else effect_words(_offered(effects)) or tr("nothing"),
+        "…" if known.reaches is None else effect_words(_totals(effects)) or tr("nothing"),
         "deny" if _is_free((effects,)) else "text",
         (client.agent_id,),
         None,

@@ -195,7 +195,7 @@ def _groups_text(groups: object) -> str:
     return "; ".join(f"{name}: {', '.join(agents)}" for name, agents in held.items())
 
 
-def _joined(words: object) -> str:
+def _join(words: object) -> str:
     return ", ".join(cast("tuple[str, ...]", words))
 
 
@@ -204,7 +204,7 @@ _READ: dict[Kind, Callable[[str], object]] = {
     "search": _search, "groups": _groups,
 }  # fmt: skip
 _SHOWN: dict[Kind, Callable[[Any], str]] = {
-    "words": _joined, "agents": _joined, "commands": _joined, "number": "{:,}".format, "duration": duration_words,
+    "words": _join, "agents": _join, "commands": _join, "number": "{:,}".format, "duration": duration_words,
     "search": _search_text, "groups": _groups_text,
 }  # fmt: skip
 _KINDS: dict[str, Kind] = {"string": "text", "array": "words", "boolean": "flag", "integer": "number"}

@@ -43,9 +43,9 @@ class Typed(QObject):
         self._writing = asyncio.Lock()
         self._timer = QTimer(self, interval=KEEP_MS, singleShot=True)
         self._timer.timeout.connect(self._start_keeping)
-        document.closed.connect(self._opened)
-        document.opened.connect(self._opened)
-        self._opened()
+        document.closed.connect(self._start_over)
+        document.opened.connect(self._start_over)
+        self._start_over()
 
     def of(self, name: str) -> TypedText | None:
         """The text that is typed there and not saved."""
@@ -70,7 +70,7 @@ class Typed(QObject):
         if file is not None and due:
             _change(file, due)
 
-    def _opened(self) -> None:
+    def _start_over(self) -> None:
         self.end()
         self._known, self._is_warned = {}, False
         path = self._document.path
@@ -134,8 +134,8 @@ class UnsavedEdits(QObject):
         self._writing = asyncio.Lock()
         self._timer = QTimer(self, interval=KEEP_MS, singleShot=True)
         self._timer.timeout.connect(self._start_keeping)
-        document.closed.connect(self._opened)
-        document.opened.connect(self._opened)
+        document.closed.connect(self._start_over)
+        document.opened.connect(self._start_over)
         document.policy_changed.connect(self._follow)
         document.dirty_changed.connect(self._follow)
 
@@ -174,7 +174,7 @@ class UnsavedEdits(QObject):
         document = self._document
         return document.is_open and document.workspace.is_dirty and not self._is_given_up
 
-    def _opened(self) -> None:
+    def _start_over(self) -> None:
         document, before = self._document, self._journal
         self._timer.stop()
         self._journal = Journal(unsaved_folder(), document.workspace.policy_path) if document.is_open else None

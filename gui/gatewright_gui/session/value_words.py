@@ -68,7 +68,7 @@ def value_words(op: OperationFacts, right: OperationRight) -> ValueWords:
         is_whole = is_whole and found is not None
         clauses += [one for one in found or () if one.verdict in right.by_value]
     fields = {clause.field: [one for one in clauses if one.field == clause.field] for clause in clauses}
-    told = {field: _told(right.verdict, held) for field, held in fields.items()}
+    told = {field: _field_words(right.verdict, held) for field, held in fields.items()}
     explained = frozenset(clause.verdict for clause in clauses) == right.by_value
     short = next(iter(told.values()))[0] if len(told) == 1 and is_whole and explained else ""
     return ValueWords(short, tuple(f"{field}: {words}" for field, (_, words) in told.items()))
@@ -109,7 +109,7 @@ def _clause(name: str, schema: JsonValue, verdict: Verdict, *, inside: bool) -> 
     return _Clause(name, schema, verdict, inside) if isinstance(schema, Mapping) and schema else None
 
 
-def _told(base: Verdict, clauses: list[_Clause]) -> tuple[str, str]:
+def _field_words(base: Verdict, clauses: list[_Clause]) -> tuple[str, str]:
     """Short and whole; `base`: what all other values come to."""
     without = strictest(*(clause.verdict for clause in clauses if not clause.needed))
     more = (tr("{verdict} without it", verdict=verdict_words(without)),) if without is not Verdict.ALLOW else ()
@@ -117,7 +117,7 @@ def _told(base: Verdict, clauses: list[_Clause]) -> tuple[str, str]:
     if len(steps) == len(clauses):
         short, *words = _ladder(base, steps)
     else:
-        short = _listed(clauses[0]) if len(clauses) == 1 else ""
+        short = _clause_words(clauses[0]) if len(clauses) == 1 else ""
         words = ["; ".join(_sentence(base, clause) for clause in clauses)]
     return short or tr("by {argument}", argument=clauses[0].field), ", ".join((*words, *more))
 
@@ -137,7 +137,7 @@ def _ladder(base: Verdict, steps: list[tuple[tuple[float, bool], Verdict]]) -> I
         last = verdict
 
 
-def _listed(clause: _Clause) -> str:
+def _clause_words(clause: _Clause) -> str:
     """`only a, b`, `not a, b`, `only in notes/`; empty where the schema lists no values and names no folder."""
     term = clause.term
     if term is None or term.relation not in {"is", "is one of", "in folder"}:

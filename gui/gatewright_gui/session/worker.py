@@ -200,7 +200,7 @@ class Worker:
             self._tell(number, "answer", end.value)
         except Exception as error:  # noqa: BLE001 whatever it is, who asked is to hear of it
             self._long.popleft()
-            self._tell(number, "error", _told(error))
+            self._tell(number, "error", _error_to_tell(error))
         else:
             if time.monotonic() > self._told_at + PROGRESS_S:
                 self._told_at = time.monotonic()
@@ -221,7 +221,7 @@ class Worker:
             else:
                 self._tell(number, "answer", found)
         except Exception as error:  # noqa: BLE001 whatever it is, who asked is to hear of it
-            self._tell(number, "error", _told(error))
+            self._tell(number, "error", _error_to_tell(error))
 
     def _update(self, update: Update) -> None:
         self._parts = {number: self._parts[number] for number in update.numbers}
@@ -258,7 +258,7 @@ class Worker:
         self._sink.flush()
 
 
-def _told(error: Exception) -> Exception:
+def _error_to_tell(error: Exception) -> Exception:
     """The exception, where it is one of those that the window knows; else its trace."""
     try:
         if isinstance(error, GatewrightError) and str(pickle.loads(pack(error))) == str(error):

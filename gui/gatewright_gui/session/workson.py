@@ -19,12 +19,14 @@ def _words(facts: ToolFacts, roots: Roots) -> str:
         return ""
     if facts.needs_source:
         return tr("works on the files of the agent's sources")
-    named = [_named(root, folder) for root in roots_by_tool().get(facts.name, ()) if (folder := roots.folder(root))]
+    named = [
+        _folder_words(root, folder) for root in roots_by_tool().get(facts.name, ()) if (folder := roots.folder(root))
+    ]
     if not named:
         return ""
     folders = f" {tr('and')} ".join(named)
     return tr("works on {folders}: roots, where FsRead and FsWrite decide", folders=folders)
 
 
-def _named(root: str, folder: str) -> str:
+def _folder_words(root: str, folder: str) -> str:
     return f"`{folder}`" if folder == root else f"`{folder}` ({root})"

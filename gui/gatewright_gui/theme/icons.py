@@ -125,7 +125,7 @@ class IconShelf:
             svg = with_gap(icon_svg(name)) if gap else icon_svg(name)
             normal = tinted(svg, role_hex(self._palette, role))
             stem = f"icon-{name}-{role}{'-gap' if gap else ''}"
-            self._icons[key] = self._made(stem, normal, tinted(svg, self._palette.disabled))
+            self._icons[key] = self._make(stem, normal, tinted(svg, self._palette.disabled))
         return self._icons[key]
 
     def check_icon(self, state: CheckState, hovered: bool, focused: bool) -> QIcon:
@@ -135,10 +135,10 @@ class IconShelf:
             mode = "focus" if focused else "hover" if hovered else "normal"
             normal = box_svg(self._palette, state, mode).encode("ascii")
             off = box_svg(self._palette, state, "disabled").encode("ascii")
-            self._boxes[key] = self._made(f"check-{state.value}-{mode}", normal, off)
+            self._boxes[key] = self._make(f"check-{state.value}-{mode}", normal, off)
         return self._boxes[key]
 
-    def _made(self, stem: str, normal: bytes, disabled: bytes) -> QIcon:
+    def _make(self, stem: str, normal: bytes, disabled: bytes) -> QIcon:
         on, off = self._folder / f"{stem}.svg", self._folder / f"{stem}-off.svg"
         on.write_bytes(normal)
         off.write_bytes(disabled)

@@ -70,12 +70,12 @@ class FirstSteps(QWidget):
             space=3,
             margins=(3, 1, 1, 1),
         )
-        context.document.opened.connect(self._opened)
+        context.document.opened.connect(self._start_over)
         context.document.policy_changed.connect(self._look_for_tick)
         app = QApplication.instance()
         if isinstance(app, QApplication):
             app.focusChanged.connect(self._look_for_schema)
-        self._opened()
+        self._start_over()
 
     def _button(self, key: str, text: str, tip: str) -> QPushButton:
         button = named(QPushButton(tr(text)), f"window.steps.{key}", tip=tr(tip), kind="link")
@@ -113,7 +113,7 @@ class FirstSteps(QWidget):
         if record.verdict is not Verdict.DENY and not record.is_cancelled:
             self._tick(TRY)
 
-    def _opened(self) -> None:
+    def _start_over(self) -> None:
         document, kept = self._context.document, self._kept
         self._gained = frozenset()
         if document.is_open and kept not in {"", OVER} and kept.split()[1:2] != [_mark_of(document.path)]:

@@ -87,7 +87,7 @@ class MainWindow(QMainWindow):
         self._problem_badge: tuple[int, BadgeTone, str, BadgeTone | None] = (0, "ask", "", None)
         self._found: CheckCount | None = None
         self._progress: CheckProgress | None = None
-        self.tasks = TaskOwner(self._failed)
+        self.tasks = TaskOwner(self._tell_failure)
         document.closed.connect(self._let_go)  # before anybody else hears of it
         self.deriver = Deriver(document)
         self.selection = Selection(self)
@@ -138,7 +138,7 @@ class MainWindow(QMainWindow):
             moved.connect(self._tell_gates)
         self.stop_bar.go_requested.connect(self._go_on)
         self._fill_menu()
-        self._opened()
+        self._follow_document()
 
     # layout
 
@@ -193,11 +193,11 @@ class MainWindow(QMainWindow):
 
     def _connect(self) -> None:
         document = self.document
-        document.opened.connect(self._opened)
+        document.opened.connect(self._follow_document)
         document.policy_changed.connect(self._policy_changed)
         document.problems_changed.connect(self._problems_changed)
         document.dirty_changed.connect(self._tell_state)
-        document.saved.connect(self._saved)
+        document.saved.connect(self._show_saved)
         document.said.connect(self.show_message)
         document.changed_outside.connect(self.outside.tell_changed)
         document.save_refused.connect(self.outside.tell_refused)
@@ -482,11 +482,11 @@ class MainWindow(QMainWindow):
         self.tasks.start(self._ask_open(), "open", replace=True)
 
     async def _ask_open(self) -> None:
-        path = await self._chosen_policy(tr("Open a policy file"))
+        path = await self._choose_policy(tr("Open a policy file"))
         if path is not None:
             await self.open(path)
 
-    async def _chosen_policy(self, title: str) -> Path | None:
+    async def _choose_policy(self, title: str) -> Path | None:
         from gatewright_gui.qt.dialog import choose_open_file
 
         start = self.document.path.parent if self.document.path else Path.home()
@@ -499,7 +499,7 @@ class MainWindow(QMainWindow):
     async def _new_window(self) -> None:
         from gatewright_gui.session.clients import gateway_command
 
-        path = await self._chosen_policy(tr("Open in a new window"))
+        path = await self._choose_policy(tr("Open in a new window"))
         if path is None:
             return
         program, *words = gateway_command()
@@ -616,7 +616,7 @@ class MainWindow(QMainWindow):
             if dialog.isVisible():
                 dialog.reject()
 
-    def _opened(self) -> None:
+    def _follow_document(self) -> None:
         document = self.document
         self.message.dismiss()
         self.outside.dismiss()
@@ -696,7 +696,7 @@ class MainWindow(QMainWindow):
         else:
             self.top.set_trail(tr(self.shelf.current_row.label))
 
-    def _saved(self, _path: object) -> None:
+    def _show_saved(self, _path: object) -> None:
         self.status.set_saved_at(self.document.saved_at)
         self.status.set_clean()
         self.outside.dismiss()
@@ -769,7 +769,7 @@ class MainWindow(QMainWindow):
         else:
             self.message.show_message(message.tone, text, action=tr("Save as...") if message.can_save_as else None)
 
-    def _failed(self, name: str, error: BaseException) -> None:
+    def _tell_failure(self, name: str, error: BaseException) -> None:
         if isinstance(error, WorkerLost):
             self.show_message(Message("error", str(error)))
         else:

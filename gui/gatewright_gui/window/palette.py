@@ -169,7 +169,7 @@ class CommandPalette(QFrame):
         self.search.search_changed.connect(self._search)
         self.search.leave_requested.connect(self.close_palette)
         self.search.installEventFilter(self)
-        self.view.clicked.connect(self._clicked)
+        self.view.clicked.connect(self._choose_row)
         window.installEventFilter(self)
         self.hide()
 
@@ -225,7 +225,7 @@ class CommandPalette(QFrame):
         self.view.setCurrentIndex(self.model.index(0, 0))
         self._stack.setCurrentWidget(self.view if self.model.rowCount() else self._nothing)
 
-    def _clicked(self, index: QModelIndex) -> None:
+    def _choose_row(self, index: QModelIndex) -> None:
         self._choose(index.row())
 
     def _choose(self, row: int) -> None:

@@ -89,12 +89,12 @@ class PageShelf(QStackedWidget):
 
     def place(self, key: str) -> Page:
         """Return the place of a page, made now if nobody needed it so far. Raises KeyError for an unknown key."""
-        place = self._made(self._place_of[key])
+        place = self._place(self._place_of[key])
         if self.indexOf(place) < 0:
             self.addWidget(place)
         return place
 
-    def _made(self, key: str) -> Page:
+    def _place(self, key: str) -> Page:
         """Return a place that may not be in the stack yet: to come into the window takes it as long again."""
         if key not in self._places:
             place = self._places[key] = self._rows[key].make(self._context)
@@ -108,7 +108,7 @@ class PageShelf(QStackedWidget):
             if row.tabs or key in self.pages:
                 continue
             await asyncio.sleep(_PAUSE_S)
-            self._made(self._place_of[key])
+            self._place(self._place_of[key])
             await asyncio.sleep(_PAUSE_S)
             self.page(key)
 

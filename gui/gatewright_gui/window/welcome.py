@@ -167,7 +167,7 @@ class Welcome(QWidget):
             self._tasks.start(self._look(), _TASK, stays=True)
 
     async def _look(self) -> None:
-        found = await asyncio.to_thread(_found_programs)
+        found = await asyncio.to_thread(_look_for_programs)
         if isValid(self) and found != self._found:
             is_first, self._found = self._found is None, found
             self._show_found()
@@ -341,7 +341,7 @@ def _small(text: str) -> list[Label]:
     return [named(Label(text), kind="small")] if text else []
 
 
-def _found_programs() -> "FoundPrograms":
+def _look_for_programs() -> "FoundPrograms":
     """Look for programs, beside the window; what knows them is loaded with the first look."""
     module = import_module("gatewright_gui.session.coding_agents")
     return cast("Callable[[], FoundPrograms]", module.look_for_programs)()

@@ -250,7 +250,7 @@ class Segmented(QWidget):
         self._segments[key] = segment
         self._row.addWidget(segment)
         segment.setChecked(len(self._segments) == 1)
-        segment.toggled.connect(partial(self._toggled, key))
+        segment.toggled.connect(partial(self._take_choice, key))
 
     def keep(self, name: str, store: ChoiceStore) -> None:
         """Begin with the segment that was chosen last, and keep what is chosen from now on."""
@@ -259,7 +259,7 @@ class Segmented(QWidget):
             self.set_current(kept)
         self.current_changed.connect(partial(store.set_choice, name))
 
-    def _toggled(self, key: str, on: bool) -> None:
+    def _take_choice(self, key: str, on: bool) -> None:
         if on:
             self.current_changed.emit(key)
 

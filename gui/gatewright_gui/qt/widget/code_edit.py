@@ -70,7 +70,7 @@ class CodeEdit(QPlainTextEdit):
         self.setTabStopDistance(4 * self.fontMetrics().horizontalAdvance(" "))
         self.document().setDocumentMargin(current_look().tokens.space_1)
         self.numbers.fold_chosen.connect(self.toggle_fold)
-        self.verticalScrollBar().valueChanged.connect(self._scrolled)
+        self.verticalScrollBar().valueChanged.connect(self._follow_scroll)
         self.updateRequest.connect(self._follow)
         self._filler.grew.connect(self._grew)
         current_look().changed.connect(self._retint)
@@ -343,7 +343,7 @@ class CodeEdit(QPlainTextEdit):
         """Keep the numbers at the left edge."""
         super().resizeEvent(event)
         self._make_room()
-        self._scrolled()
+        self._follow_scroll()
 
     def _make_room(self) -> None:
         """Room for the numbers and the corner; below, as much that no line is cut in two."""
@@ -357,7 +357,7 @@ class CodeEdit(QPlainTextEdit):
         inside = self.contentsRect()
         self.numbers.setGeometry(QRect(inside.left(), inside.top(), wide, self.viewport().height()))
 
-    def _scrolled(self, _value: int = 0) -> None:
+    def _follow_scroll(self, _value: int = 0) -> None:
         if self._hits or self._marks or self._letters:
             self._retint()
 

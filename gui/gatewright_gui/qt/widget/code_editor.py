@@ -156,7 +156,7 @@ class CodeEditor(CodeEdit):
 
     def _retint(self) -> None:
         super()._retint()
-        faults = [self._underlined(fault) for fault in self._in_view()]
+        faults = [self._underline(fault) for fault in self._in_view()]
         if faults:
             self.setExtraSelections([*self.extraSelections(), *[one for one in faults if one is not None]])
 
@@ -164,7 +164,7 @@ class CodeEditor(CodeEdit):
         rows = self._rows_to_see()
         return (fault for fault in self._faults if rows[0] < fault.line <= rows[-1] + 1)
 
-    def _underlined(self, fault: LineFault) -> QTextEdit.ExtraSelection | None:
+    def _underline(self, fault: LineFault) -> QTextEdit.ExtraSelection | None:
         cursor = self._cursor_over(fault.line - 1, fault.column - 1, fault.column - 1)
         if cursor is None:
             return None

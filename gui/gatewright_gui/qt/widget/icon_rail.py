@@ -130,10 +130,10 @@ class IconRail(QWidget):
         self._column.insertWidget(self._column.count() - (0 if at_foot else 1 + self._at_foot), button)
         self._at_foot += at_foot
         button.setChecked(len(self._buttons) == 1)
-        button.toggled.connect(partial(self._toggled, key))
+        button.toggled.connect(partial(self._take_choice, key))
         return button
 
-    def _toggled(self, key: str, on: bool) -> None:
+    def _take_choice(self, key: str, on: bool) -> None:
         if on:
             self.current_changed.emit(key)
 

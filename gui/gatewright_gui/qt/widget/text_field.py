@@ -258,9 +258,9 @@ class SearchField(QLineEdit):
         self._clear.triggered.connect(self.clear)
         self.addAction(self._clear, QLineEdit.ActionPosition.TrailingPosition)
         self._clear.setVisible(False)
-        self.textChanged.connect(self._changed)
+        self.textChanged.connect(self._tell_search)
 
-    def _changed(self, text: str) -> None:
+    def _tell_search(self, text: str) -> None:
         self._clear.setVisible(bool(text))
         self.search_changed.emit(text.strip())
 

@@ -62,7 +62,7 @@ def consequences(policy: Policy, facts: ToolFacts, names: tuple[str, ...]) -> tu
     """Sentences on what it means for rights when the tool has the operations `names` from now on."""
     gone = [name for name in facts.operation_names if name not in names]
     come = [name for name in names if name not in facts.operation_names]
-    said = [_counted(facts, names)]
+    said = [_count_words(facts, names)]
     if gone and names:
         said.append(tr("no longer operations: {names}", names=", ".join(gone)))
     if come and facts.has_operations:
@@ -88,7 +88,7 @@ def _name(tool: str, wanted: Declaration) -> str:
     return tr("declare operations of `{tool}`", tool=tool)
 
 
-def _counted(facts: ToolFacts, names: tuple[str, ...]) -> str:
+def _count_words(facts: ToolFacts, names: tuple[str, ...]) -> str:
     had, has = len(facts.operation_names), len(names)
     if not names:
         held = counted(had, "operation", "operations")
@@ -134,13 +134,16 @@ def _places(policy: Policy, facts: ToolFacts) -> Iterator[tuple[str, frozenset[s
     """Every place of the policy that names operations: where one of these goes, it could not be loaded again."""
     for agent in policy.agents.values():
         for number, rule in enumerate(agent.tool_rules, 1):
-            yield tr("tool rule {number} of {agent}", number=number, agent=agent.agent_id), _named(rule, facts)
+            yield tr("tool rule {number} of {agent}", number=number, agent=agent.agent_id), _names_in_rule(rule, facts)
         prefix = f"{facts.name}."
         keys = frozenset(key.removeprefix(prefix) for key in agent.approvals if key.startswith(prefix))
         yield tr("the approvals of {agent}", agent=agent.agent_id), keys
     for source in policy.sources:
         for number, rule in enumerate(source.required_tools, 1):
-            yield tr("required tool {number} of {source}", number=number, source=source.source_id), _named(rule, facts)
+            yield (
+                tr("required tool {number} of {source}", number=number, source=source.source_id),
+                _names_in_rule(rule, facts),
+            )
     settings = policy.tools.get(settings_key(policy, facts.name, facts.major))
     if settings is not None:
         yield f"operation_tiers of [tools.{facts.name}]", frozenset(settings.operation_tiers)
@@ -149,7 +152,7 @@ def _places(policy: Policy, facts: ToolFacts) -> Iterator[tuple[str, frozenset[s
             yield tr("policy rule {name}", name=rule.name), frozenset(rule.operations or ())
 
 
-def _named(rule: ToolRule, facts: ToolFacts) -> frozenset[str]:
+def _names_in_rule(rule: ToolRule, facts: ToolFacts) -> frozenset[str]:
     if not names_tool(rule.tool_name, facts):
         return frozenset()
     allowed = rule.rule_type.operations if isinstance(rule.rule_type, AllowedOperations) else frozenset[str]()

@@ -178,7 +178,7 @@ def ask_first(document: "Document", agent_id: str, tool: str, operation: str, *,
     asking = next((row for row in rows if row.verdict is Verdict.ASK), None)
     if asking is not None and not on:
         document.say("info", tr("it still asks first: {reason}", reason=asking.reasons[0].text))
-    elif said := _denied_words([right], {tool: [row.operation for row in rows]}):
+    elif said := _denial_words([right], {tool: [row.operation for row in rows]}):
         document.say("info", said)
     return done
 
@@ -191,7 +191,7 @@ def edit_tools(document: "Document", agent_id: str, targets: Sequence[Target], w
         return False
     table, before = _table(targets), document.rights(agent_id)
     done = document.push(lambda policy, tools: _edit_of(policy, tools, agent_id, table, wanted))
-    held_off = _held_off(document.policy, document.catalog, agent_id, table, wanted)
+    held_off = _count_excluded(document.policy, document.catalog, agent_id, table, wanted)
     if said := _many_words(agent_id, before, document.rights(agent_id) if done else before, table, wanted, held_off):
         document.say("info", said, can_undo=done)
     return done
@@ -203,7 +203,7 @@ def worked_out(workspace: Workspace, agent_id: str, targets: Sequence[Target], w
     edit = _edit_of(policy, catalog, agent_id, table, wanted)
     after = apply(policy, edit)
     was, now = workspace.rights(agent_id), workspace.rights_under(after, agent_id)
-    held_off = _held_off(after, catalog, agent_id, table, wanted)
+    held_off = _count_excluded(after, catalog, agent_id, table, wanted)
     return edit, _many_words(agent_id, was, now, table, wanted, held_off)
 
 
@@ -220,7 +220,7 @@ def _table(targets: Sequence[Target]) -> dict[str, tuple[str, ...]]:
     return {target.tool: target.operations for target in targets}
 
 
-def _held_off(
+def _count_excluded(
     policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, table: Mapping[str, Sequence[str]], wanted: Wish | Tick
 ) -> int:
     """Of several tools what cannot be is left out; of one it was refused with a reason."""
@@ -259,11 +259,11 @@ def _many_words(
         what = counted(held_off, "operation stays off", "operations stay off")
         why = tr("several AllowedOperations rules of `{agent}` leave it out together", agent=agent_id)
         parts.append(f"{what}: {why}")
-    denied = _denied_words(rights_now.values(), table) if wanted in {"allow", "ask"} else ""
+    denied = _denial_words(rights_now.values(), table) if wanted in {"allow", "ask"} else ""
     return "; ".join([*parts, *([denied] if denied else [])])
 
 
-def _denied_words(tools: Iterable[ToolRight], table: Mapping[str, Sequence[str]]) -> str:
+def _denial_words(tools: Iterable[ToolRight], table: Mapping[str, Sequence[str]]) -> str:
     """The operations among these that `approvals` of `[defaults]` deny; of the agent's own key it would be no news."""
     held = [
         reason.text

@@ -163,8 +163,10 @@ def _push(document: Document, make: Callable[[Policy, Sequence[ToolFacts]], Edit
 def tell_closed_folders(document: Document, before: Policy) -> None:
     """Say of places that were not none `before` by which tools of agents the folders above them are denied, too."""
     policy = document.policy
-    known = {source.source_id: _closed_places(source) for source in before.file_sources}
-    closed = [one.source_id for one in policy.file_sources if _closed_places(one) - known.get(one.source_id, set())]
+    known = {source.source_id: _places_without_access(source) for source in before.file_sources}
+    closed = [
+        one.source_id for one in policy.file_sources if _places_without_access(one) - known.get(one.source_id, set())
+    ]
     if not closed:
         return
     names = [
@@ -184,7 +186,7 @@ def tell_closed_folders(document: Document, before: Policy) -> None:
         document.say("info", text, can_undo=True)
 
 
-def _closed_places(source: Source) -> set[str]:
+def _places_without_access(source: Source) -> set[str]:
     """The patterns whose level is none, "" for that of all other paths."""
     default = {""} if source.default_permission is Permission.NONE else set[str]()
     return default | {rule.pattern for rule in source.permission_rules if rule.permission is Permission.NONE}
