@@ -11,7 +11,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication
 
 from gatewright_gui.qt import loop
-from gatewright_gui.session.opening import unsaved_folder
+from gatewright_gui.session.opening import folder_of_unsaved
 from tests.gui.session.opened import agents_page, click, opened_window, until
 
 
@@ -21,7 +21,7 @@ async def stay(policy: Path, home: Path) -> None:
         await until(lambda: page.tools.model.rowCount() > 0)
         click(window, "file", "append")
         await until(lambda: window.document.is_dirty)
-        await until(lambda: any(unsaved_folder().glob("*.json")))
+        await until(lambda: any(folder_of_unsaved().glob("*.json")))
         print("edited", flush=True)
         await asyncio.Event().wait()
 

@@ -21,7 +21,7 @@ from tempfile import TemporaryFile
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QThread
 
-from gatewright_gui.app.patience import waited_s
+from gatewright_gui.app.patience import wait_s
 
 STEP_S = 0.004
 NOTICED_S = 0.016
@@ -179,7 +179,7 @@ class Watchdog:
             self._asked += 1
         self._came.clear()
         sent_s, process_s, late_s = time.perf_counter(), time.process_time(), 0.0
-        kept_s = waited_s(self._window)
+        kept_s = wait_s(self._window)
         seen: Counter[tuple[str, ...]] = Counter()
         QCoreApplication.postEvent(self._ear, QEvent(_Ear.KIND))
         while True:
@@ -196,7 +196,7 @@ class Watchdog:
         wall_s = answer.at_s - sent_s
         own_s = min(answer.own_s - before.own_s, wall_s)
         where = seen.most_common(1)[0][0] if seen else ()
-        starved_s = max(late_s - (time.process_time() - process_s), waited_s(self._window) - kept_s)
+        starved_s = max(late_s - (time.process_time() - process_s), wait_s(self._window) - kept_s)
         self._keep(Block(answer.interaction, wall_s, own_s, max(own_s, wall_s - starved_s), where))
 
     def _keep(self, block: Block) -> None:

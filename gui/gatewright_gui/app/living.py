@@ -15,7 +15,7 @@ from gatewright_gui.app.build import new_window
 from gatewright_gui.app.collector import Collector
 from gatewright_gui.app.warm import warm_up
 from gatewright_gui.qt.language import tr
-from gatewright_gui.session.diagnostics import kept_log
+from gatewright_gui.session.diagnostics import keep_log
 from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import ThemeChoice
 from gatewright_gui.window.main_window import MainWindow
@@ -50,7 +50,7 @@ class FirstPaint(QObject):
 
 async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | None, preferences: Preferences) -> int:
     """One window from its first to its last moment; what goes wrong in it is in the log, whatever becomes of it."""
-    with kept_log():
+    with keep_log():
         return await _live(app, workspace, theme, preferences)
 
 

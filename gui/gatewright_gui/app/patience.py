@@ -71,7 +71,7 @@ class Patience:
             self._slept_s += max(passed_s - ran_s - kept_s, 0.0)
 
 
-def waited_s(thread: int) -> float:
+def wait_s(thread: int) -> float:
     """Seconds that others kept a thread of this process from a processor so far; 0 where the system does not say."""
     return _times(f"/proc/self/task/{thread}")[1]
 

@@ -53,7 +53,7 @@ def state_words(note: CheckNote) -> str:
     return tr("differs") if note.is_wrong else tr("not tried")
 
 
-def found_words(found: CheckCount) -> str:
+def agreement_words(found: CheckCount) -> str:
     """`172 of 172 operations agree, of 4 agents with 15 tools each`."""
     good = found.checked - len(found.differences)
     tools = max((agent.tools for agent in found.agents), default=0)
@@ -72,7 +72,7 @@ def report_text(found: CheckCount) -> str:
     rows = ["\t".join(map(tr, AGENT_HEADS)), *("\t".join(_agent_cells(agent)) for agent in found.agents)]
     notes = [f"{state_words(note)}: {note}" for note in (*found.differences, *found.untried)]
     parts = [
-        f"{tr('self-check')}: {found_words(found)}",
+        f"{tr('self-check')}: {agreement_words(found)}",
         "\n".join(rows),
         *(["\n".join(notes)] if notes else []),
     ]

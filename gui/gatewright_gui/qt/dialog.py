@@ -28,7 +28,7 @@ class Choice:
     kind: ChoiceKind = "normal"
 
 
-async def shown(dialog: QDialog) -> bool:
+async def run_dialog(dialog: QDialog) -> bool:
     """Open a dialog, wait until it is finished, say whether it was accepted, and dispose of it.
 
     Cancelling the waiting task closes the dialog.
@@ -153,7 +153,7 @@ async def ask(
 ) -> str | None:
     """Ask and wait: the key of the chosen button, or None when the question was dismissed."""
     dialog = QuestionDialog(parent, title, text, choices, icon, role)
-    accepted = await shown(dialog)
+    accepted = await run_dialog(dialog)
     return dialog.answer if accepted else None
 
 
@@ -165,7 +165,7 @@ async def tell(parent: QWidget | None, title: str, text: str, *, icon: str = "in
 async def _pick(dialog: QFileDialog) -> Path | None:
     chosen: list[str] = []
     dialog.fileSelected.connect(chosen.append)  # once it is closed, Qt may answer otherwise
-    return Path(chosen[-1]) if await shown(dialog) and chosen else None
+    return Path(chosen[-1]) if await run_dialog(dialog) and chosen else None
 
 
 async def choose_folder(parent: QWidget | None, title: str, start: Path) -> Path | None:

@@ -113,7 +113,7 @@ class FolderDialog(QFileDialog):
         return bool(chosen) and not path.exists() and above is not None and above.is_dir()
 
 
-def dropped_path(event: QDropEvent) -> Path | None:
+def path_of_drop(event: QDropEvent) -> Path | None:
     """The file or folder of this machine that is dropped; None where it is none, or several."""
     urls = event.mimeData().urls()
     return Path(urls[0].toLocalFile()) if len(urls) == 1 and urls[0].isLocalFile() else None

@@ -186,7 +186,7 @@ class Folded:
         """The paths of the closed folds that a line is folded away in."""
         return frozenset(fold.path for fold in self.around(line) if fold.first < line and self.is_closed(fold))
 
-    def written_out(self, first_row: int, last_row: int) -> str:
+    def whole_text(self, first_row: int, last_row: int) -> str:
         """The whole text of rows, with what is folded away in them."""
         lines = self.whole.lines
         after = self.line_of(last_row + 1) if last_row + 1 < len(self.rows) else len(lines)

@@ -180,7 +180,7 @@ class ViewHighlighter(QObject):
     def _ground(part: ChangedLetters) -> QTextCharFormat:
         palette = current_look().palette
         pair = palette.diff_added if part.is_added else palette.diff_removed
-        return _format(pair.fg, mixed(pair.soft, pair.fg, STRONGER))
+        return _format(pair.fg, mix(pair.soft, pair.fg, STRONGER))
 
     def _forget_states(self, start: int, _removed: int, added: int) -> None:
         """New lines have no state; those at both ends of a change may have kept theirs."""
@@ -194,7 +194,7 @@ class ViewHighlighter(QObject):
         self._round += 1
 
 
-def mixed(ground: str, colour: str, share: float) -> str:
+def mix(ground: str, colour: str, share: float) -> str:
     """`#rrggbb` between two colours; `share` of the second."""
     one, two = QColor(ground), QColor(colour)
     parts = zip((one.red(), one.green(), one.blue()), (two.red(), two.green(), two.blue()), strict=True)

@@ -20,7 +20,7 @@ class ChangedLetters:
     is_added: bool
 
 
-def changed_letters(diff: str) -> tuple[ChangedLetters, ...]:
+def letter_changes(diff: str) -> tuple[ChangedLetters, ...]:
     """Runs of removed lines are paired with the run of added lines behind them, in order."""
     lines = diff.split("\n")
     found: list[ChangedLetters] = []

@@ -17,7 +17,7 @@ class Hit:
     end: int
 
 
-def found(lines: Sequence[str], wanted: str) -> tuple[Hit, ...]:
+def find(lines: Sequence[str], wanted: str) -> tuple[Hit, ...]:
     """The places of some words, in capitals or not; the first MAX_HITS, in order."""
     if not wanted:
         return ()

@@ -55,7 +55,7 @@ class AskedToday:
         return sum(rule.answers for rule in self.rules)
 
 
-def asked_today(workspace: Workspace, agent_id: str, since_s: float) -> Generator[int, None, AskedToday]:
+def questions_today(workspace: Workspace, agent_id: str, since_s: float) -> Generator[int, None, AskedToday]:
     """Count the calls of an agent that asked, and try a rule for each kind that asked more than once.
 
     Raises AuditUnavailable.

@@ -88,10 +88,10 @@ def outcome_words(call: LoggedCall) -> str:
         case "ask", ended:
             return ", ".join((tr("asked"), tr(ENDS.get(ended, _WAITS))))
         case verdict, _:
-            return decided_words(verdict) or tr("begun")
+            return decision_words(verdict) or tr("begun")
 
 
-def decided_words(verdict: str) -> str:
+def decision_words(verdict: str) -> str:
     """The verdict of a call: allowed, asked, denied."""
     return tr(_OUTCOMES.get(verdict, verdict))
 
@@ -373,17 +373,17 @@ def _boxes(call: LoggedCall, facts: ToolFacts, operation: str) -> list[Mending]:
         (Verdict.DENY, tr("Turn off {what} for `{agent}`")),
     )
 
-    def made(verdict: Verdict) -> Callable[[Policy, Sequence[ToolFacts]], Edit]:
+    def maker(verdict: Verdict) -> Callable[[Policy, Sequence[ToolFacts]], Edit]:
         return lambda policy, tools: rights.set_many(policy, tools, call.agent, table, verdict)
 
-    return [Mending(words.format(what=what, agent=call.agent), made(verdict)) for verdict, words in wishes]
+    return [Mending(words.format(what=what, agent=call.agent), maker(verdict)) for verdict, words in wishes]
 
 
 def _limits(call: LoggedCall, facts: ToolFacts, operation: str, detail: CallDetail) -> list[Mending]:
     operations = frozenset({operation}) if operation else None
     what = f"`{facts.name}.{operation}`" if operation else f"`{facts.name}`"
 
-    def made(field: str, value: JsonValue) -> Callable[[Policy, Sequence[ToolFacts]], Edit]:
+    def maker(field: str, value: JsonValue) -> Callable[[Policy, Sequence[ToolFacts]], Edit]:
         schema: JsonValue = {"enum": [value]}
         return lambda policy, tools: ruleedit.set_constraint(
             policy, tools, call.agent, facts.name, field, schema, operations
@@ -391,7 +391,7 @@ def _limits(call: LoggedCall, facts: ToolFacts, operation: str, detail: CallDeta
 
     text = tr("Let `{field}` of {what} be only `{value}` for `{agent}`")
     return [
-        Mending(text.format(field=field, what=what, value=value, agent=call.agent), made(field, value))
+        Mending(text.format(field=field, what=what, value=value, agent=call.agent), maker(field, value))
         for field, value in (detail.arguments or {}).items()
         if isinstance(value, str | int | float) and value != operation and len(str(value)) <= _LONGEST
         if not (detail.scrubbed and "[REDACTED]" in str(value))
@@ -413,14 +413,14 @@ def _levels(policy: Policy, detail: CallDetail) -> list[Mending]:
         return []
     above, now = None if decided.index is None else source.permission_rules[decided.index], decided.permission
 
-    def made(level: Permission) -> Callable[[Policy, Sequence[ToolFacts]], Edit]:
+    def maker(level: Permission) -> Callable[[Policy, Sequence[ToolFacts]], Edit]:
         rule = PermissionRule(pattern_of(path.removeprefix("./")), level)
         return lambda now, _tools: rule_edit(now, source, rule, above)
 
     text = tr("Give `{path}` of `{source}` the level {level}, for every agent")
     levels = (Permission.READ_WRITE, Permission.APPEND, Permission.READ_ONLY)
     return [
-        Mending(text.format(path=path, source=source_id, level=level), made(level)) for level in levels if level != now
+        Mending(text.format(path=path, source=source_id, level=level), maker(level)) for level in levels if level != now
     ]
 
 

@@ -67,7 +67,7 @@ class CallProgress:
     steps: tuple[StepRow, ...] = ()
     step: "CallProgress | None" = None
 
-    def passed(self, row: StageRow) -> None:
+    def pass_stage(self, row: StageRow) -> None:
         """A stage passed. One that passed before begins another round: what came after it is open again."""
         if row.name in self.stages:
             self.stages = {name: kept for name, kept in self.stages.items() if _before(name, row.name)}

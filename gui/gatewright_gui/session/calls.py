@@ -234,7 +234,7 @@ class StepRow:
         return ".".join(str(one + 1) for one in self.place)
 
 
-def shown_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
+def visible_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
     """The tools that the agent sees, with what each operation takes. Takes time; raises WorkspaceError."""
     return with_missing(workspace, agent_id, _tools_of(workspace, agent_id))
 
@@ -309,7 +309,9 @@ def _whole(workspace: Workspace, listing: "ToolListing", tool: "Tool", right: "T
     return replace(whole, hidden=why, examples=tool.examples)
 
 
-def restored(workspace: Workspace, agent_id: str, provider: str, name: str, arguments: object) -> tuple[str, object]:
+def restore_call(
+    workspace: Workspace, agent_id: str, provider: str, name: str, arguments: object
+) -> tuple[str, object]:
     """A call as a model makes it in a provider's spelling, in the tool's own. Raises WorkspaceError, NotSupported."""
     return workspace.view(agent_id).restore(provider, name, arguments)
 

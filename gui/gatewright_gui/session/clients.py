@@ -39,7 +39,7 @@ __all__ = [
     "edit_of_client",
     "gateway_command",
     "is_worth_telling",
-    "known_client_files",
+    "list_client_files",
     "servers_in",
     "write_edit",
 ]
@@ -83,7 +83,7 @@ class Clients(QObject):
         processes: tuple[ServingProcess, ...] = ()
         with suppress(GatewrightError):  # what cannot be read serves nobody that one could show
             processes = await asyncio.to_thread(workspace.serving.list, workspace.policy_path)
-        files = known_client_files(self._document) if self._document.is_open else ()
+        files = list_client_files(self._document) if self._document.is_open else ()
         found = await asyncio.to_thread(self._statuses, files)
         if isValid(self) and (processes, found) != (self._processes, self._found):
             self._processes, self._found = processes, found
@@ -118,7 +118,7 @@ def servers_in(text: str, path: Path | None = None) -> tuple[ClientServer, ...]:
     return read_client_file(path) if path is not None else read_typed_servers(text)
 
 
-def known_client_files(document: Document) -> tuple[ClientFile, ...]:
+def list_client_files(document: Document) -> tuple[ClientFile, ...]:
     """List the configuration files of clients, there or not: the user's, and those of the policy's folder."""
     return client_files(document.workspace.folder)
 

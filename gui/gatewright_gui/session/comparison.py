@@ -49,7 +49,7 @@ from gatewright_gui.session.impact import (
     LimitWords,
     ModelImpact,
     agent_pairs,
-    written_lines,
+    policy_lines,
 )
 from gatewright_gui.session.path_share import (
     FileUse,
@@ -258,7 +258,7 @@ class _Comparison:
                 found.setdefault(line, []).append(name)
             idle += self._idle(was, now)
             yield
-        for line, agents in written_lines(old, new, limit_words):
+        for line, agents in policy_lines(old, new, limit_words):
             found.setdefault(line, []).extend(agents)
         lines = sorted(
             (replace(line, agents=tuple(agents)) for line, agents in found.items()), key=lambda one: one.rank

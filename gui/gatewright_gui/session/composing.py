@@ -165,7 +165,7 @@ def example_input(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return found
 
 
-def given_of(value: JsonValue, argument: Argument) -> Given:
+def origin_of(value: JsonValue, argument: Argument) -> Given:
     """Say where an argument of a step comes from, as the form shows it."""
     if isinstance(value, str):
         try:

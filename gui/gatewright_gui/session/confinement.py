@@ -157,7 +157,7 @@ class Room:
         return RoomViews(self.confinement)
 
 
-def tried_room(document: Document, catalog: Catalog, places: Mapping[str, PlaceUse]) -> Room:
+def trial_room(document: Document, catalog: Catalog, places: Mapping[str, PlaceUse]) -> Room:
     """The room of a server as it would be with these places, whoever it serves."""
     rows = tuple(RoomPlace(written, use, place_path(document, written)) for written, use in places.items())
     held = next(iter(confinements(document, catalog.catalog_id, document.policy.agents).values()), None)
@@ -226,7 +226,7 @@ def place_path(document: Document, written: str) -> str:
     return os.path.realpath(document.workspace.folder / (written if source is None else source.base_path))
 
 
-def written_place(document: Document, path: Path) -> str:
+def place_name(document: Document, path: Path) -> str:
     """The name of a folder as a place: the source that it is, else from the policy's folder on where it is in it."""
     real = os.path.realpath(path)
     for source in document.policy.file_sources:

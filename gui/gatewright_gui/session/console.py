@@ -366,7 +366,7 @@ class Console(QObject):
 
     def _pass(self, run: CallRun, row: StageTrace, gate: Workspace) -> None:
         passed = stage_row(row, run.workspace, gate)
-        run.progress.passed(passed)
+        run.progress.pass_stage(passed)
         self._tell_of(run, self.stage_passed.emit, passed)
 
     def _take_piece(self, run: CallRun, piece: str) -> None:

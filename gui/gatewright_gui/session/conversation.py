@@ -150,7 +150,7 @@ class _Look:
         bound = test.bound
         link, at = self._link(bound.address), bound.source_id or ""
 
-        def named(what: object) -> str:
+        def name_at(what: object) -> str:
             return visible(tr("{what} at {source}", what=what, source=at) if at else str(what))
 
         match test:
@@ -162,12 +162,12 @@ class _Look:
                     all=f"{test.calls:,}",
                     left=f"{max(0, test.calls - made):,}",
                 )
-                yield Fact("cap", named(test.counted), text, made >= test.calls, rule=link)
+                yield Fact("cap", name_at(test.counted), text, made >= test.calls, rule=link)
             case GapTest():
                 start_s = self._facts.last_start_s(test.counted.tool, test.counted.operations, at)
                 left_s = 0.0 if start_s is None else max(0.0, test.gap_s - (self._now_s - start_s))
                 text = tr("{time} from start to start", time=duration_words(test.gap_s))
-                yield Fact("pause", named(test.counted), text, left_s > 0, left_s, self._seen_s, link)
+                yield Fact("pause", name_at(test.counted), text, left_s > 0, left_s, self._seen_s, link)
             case GroupTest():
                 used = [str(ref) for ref in (*test.own, *test.others) if self._facts.calls(ref.tool, ref.operations)]
                 names = ", ".join(str(ref) for ref in (*test.own, *test.others))
@@ -176,7 +176,7 @@ class _Look:
                     text = tr("used: {names}; the others are closed", names=", ".join(used))
                 yield Fact("group", visible(names), visible(text), bool(used), rule=link)
             case OutsideTest(_, effect):
-                mark, what = self._facts.outside, named(bound.rule.tool_name)
+                mark, what = self._facts.outside, name_at(bound.rule.tool_name)
                 text = tr("off after outside results") if effect is Verdict.DENY else tr("asks after outside results")
                 if mark is not None:
                     at_time = time.strftime("%H:%M:%S", time.localtime(mark.wall_s))
@@ -184,7 +184,7 @@ class _Look:
                     text = tr("{rule}: {result}", rule=text, result=by)
                 yield Fact("outside", what, visible(text), mark is not None, rule=link)
             case RateTest():
-                yield self._rate(test.rate.key, test.rate.rule, named(bound.rule.tool_name), link)
+                yield self._rate(test.rate.key, test.rate.rule, name_at(bound.rule.tool_name), link)
             case _:
                 return
 

@@ -43,13 +43,13 @@ async def beside(work: Callable[[Stop], T], worker: Executor | None = None) -> T
     """Run `work` in a thread, one of `worker` or any; cancelling tells it to stop. Raises WorkspaceError."""
     stop = threading.Event()
 
-    def unwanted() -> bool:
+    def is_unwanted() -> bool:
         give_way()
         return stop.is_set()
 
     def polite() -> T:
         with often_switched():
-            return work(unwanted)
+            return work(is_unwanted)
 
     try:
         return await asyncio.get_running_loop().run_in_executor(worker, polite)

@@ -53,7 +53,7 @@ def log_file() -> Path:
 
 
 @contextmanager
-def kept_log() -> Generator[None]:
+def keep_log() -> Generator[None]:
     """Write warnings and errors of ours into the log file, and whatever ends a thread, the program, or what is done.
 
     They go to the terminal too, as they do without a log. A file that cannot be written is done without.
@@ -102,7 +102,7 @@ def _threads_heard() -> Generator[None]:
     """An error that ends a thread, or that nobody can be given, is logged before Python says it."""
     of_thread, of_nobody = threading.excepthook, sys.unraisablehook
 
-    def ended(args: threading.ExceptHookArgs) -> None:
+    def report_end(args: threading.ExceptHookArgs) -> None:
         _log.error("a thread ended with an error", exc_info=args.exc_value)
         of_thread(args)
 
@@ -110,7 +110,7 @@ def _threads_heard() -> Generator[None]:
         _log.error("an error was nobody's", exc_info=args.exc_value)
         of_nobody(args)
 
-    threading.excepthook, sys.unraisablehook = ended, unraisable
+    threading.excepthook, sys.unraisablehook = report_end, unraisable
     try:
         yield
     finally:

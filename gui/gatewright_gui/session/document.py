@@ -35,7 +35,7 @@ from gatewright_gui.session.command import EditCommand
 from gatewright_gui.session.live import LiveMode
 from gatewright_gui.session.message import Message, Tone, not_saved
 from gatewright_gui.session.opening import Opener
-from gatewright_gui.session.policyfailure import FileAlarm, OpenFailure, failure_of, first_error, text_of, written_at
+from gatewright_gui.session.policyfailure import FileAlarm, OpenFailure, failure_of, first_error, text_of, write_time
 from gatewright_gui.session.stops import Stops
 
 T = TypeVar("T")
@@ -215,7 +215,7 @@ class Document(QObject):
             return {}
         return self._workspace.rights(agent_id)
 
-    def enforced_rights(self, agent_id: str) -> Mapping[str, ToolRight]:
+    def rights_if_enforced(self, agent_id: str) -> Mapping[str, ToolRight]:
         """The agent's rights if nothing were only observed; empty where all is enforced."""
         if self._workspace is None or agent_id not in self._workspace.policy.agents:
             return {}
@@ -419,7 +419,7 @@ class Document(QObject):
             self.said.emit(not_saved(error))
             return False
         self._calm()
-        self._saved_at = written_at(path)
+        self._saved_at = write_time(path)
         self.undo_stack.setClean()
         self.look_for_file()
         self.saved.emit(path)

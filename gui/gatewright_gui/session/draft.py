@@ -12,7 +12,7 @@ from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.code_rows import common_ends
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.filetext import problems_of_file, problems_of_text, typed_edit
+from gatewright_gui.session.filetext import edit_from_text, problems_of_file, problems_of_text
 from gatewright_gui.session.policyfailure import NOT_TRUSTED, text_of
 from gatewright_gui.session.unsaved import Typed
 from gatewright_gui.session.verbs import file as verbs
@@ -123,7 +123,7 @@ class PolicyDraft(QObject):
         try:
             answer = None
             while answer is None and document.is_open:
-                answer = await self._deriver.derive(typed_edit, draft.over, draft.text)
+                answer = await self._deriver.derive(edit_from_text, draft.over, draft.text)
         except PolicyInvalid as error:
             self._tell(error.problems)
             return False
@@ -200,7 +200,7 @@ class PolicyDraft(QObject):
         self._check()
 
 
-def written_over(over: str, lines: Sequence[str]) -> str:
+def text_over(over: str, lines: Sequence[str]) -> str:
     """The text of these lines. Of a text with carriage returns those at both ends keep their own; new lines end as most
     of its lines do.
     """

@@ -226,7 +226,7 @@ class Unused:
     shown: int
 
 
-def unused_of(workspace: Workspace, used: Used, agent_ids: Sequence[str]) -> dict[str, Unused]:
+def count_unused(workspace: Workspace, used: Used, agent_ids: Sequence[str]) -> dict[str, Unused]:
     """Count the used rights of these agents: of the first at least, of the others while there is time."""
     found: dict[str, Unused] = {}
     until = time.monotonic() + AT_A_TIME_S
@@ -239,7 +239,7 @@ def unused_of(workspace: Workspace, used: Used, agent_ids: Sequence[str]) -> dic
     return found
 
 
-def unused_rights(workspace: Workspace, used: Used, agent_ids: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
+def list_unused(workspace: Workspace, used: Used, agent_ids: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
     """List agents, tools and operations that no call has used, at most ``MOST_UNUSED``."""
     rights = (
         (agent_id, *right)

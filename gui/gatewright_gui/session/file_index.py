@@ -122,13 +122,13 @@ class PatternCount:
     counts: Mapping[int, int] = field(default_factory=dict[int, int])
     before: tuple[LevelBefore, ...] = ()
 
-    def opened(self, level: Permission) -> tuple[LevelBefore, ...]:
+    def openings(self, level: Permission) -> tuple[LevelBefore, ...]:
         """Of which of its files a level would be more open than what they have."""
         return tuple(one for one in self.before if is_more_open(level, one.level))
 
     def change_words(self, level: Permission) -> str:
         """The changes of its files under that level: those that it opens first, each of some, and how many more."""
-        opened = self.opened(level)
+        opened = self.openings(level)
         others = [one for one in self.before if one not in opened and one.level is not level]
         said = [
             tr("{change}, more open", change=f"{path}: {one.level} -> {level}")

@@ -129,7 +129,7 @@ def _folders(files: Mapping[str, FileStanding]) -> dict[str, FolderStanding]:
     return {folder: FolderStanding(state, counts[folder][state]) for folder, state in worst.items()}
 
 
-def reconciled(path: str, answer: object) -> Reconciled:
+def outcome_of(path: str, answer: object) -> Reconciled:
     """The answer of the workspace, as a value."""
     row = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {"outcome": json.dumps(answer)}
     texts = [row.get(name) for name in ("why", "block_diff", "disk_diff")]

@@ -33,7 +33,7 @@ from gatewright.workspace.api import (
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.courtesy import Stop, beside
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.file_state import Reconciled, Standings, reconciled, standings_of
+from gatewright_gui.session.file_state import Reconciled, Standings, outcome_of, standings_of
 
 __all__ = [
     "Entries",
@@ -286,7 +286,7 @@ class SourceFolder:
 
         ``mark``: of the standing that was decided by; what is another by now stays as it is.
         """
-        return reconciled(path, await self._document.workspace.reconcile(source_id, path, strategy, mark=mark))
+        return outcome_of(path, await self._document.workspace.reconcile(source_id, path, strategy, mark=mark))
 
     async def counting(self, work: Callable[[Stop], T]) -> T:
         """Walk and count in a thread of its own; cancelling tells it to stop. Raises WorkspaceError."""

@@ -125,7 +125,7 @@ def _first(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(problems, key=order)[:MOST_PROBLEMS])
 
 
-def typed_edit(workspace: Workspace, over: str, text: str) -> tuple[Edit, str]:
+def edit_from_text(workspace: Workspace, over: str, text: str) -> tuple[Edit, str]:
     """The edit that was typed over a text, and the text that it leaves; see `Workspace.typed_edit`."""
     return workspace.typed_edit(tr("policy as text"), over, text)
 

@@ -272,7 +272,7 @@ _TOLD = frozenset(
 """Fields of an agent that other lines tell of, or that decide nothing."""
 
 
-def written_lines(old: Policy, new: Policy, limit_words: LimitWords) -> Iterator[tuple[ImpactLine, tuple[str, ...]]]:
+def policy_lines(old: Policy, new: Policy, limit_words: LimitWords) -> Iterator[tuple[ImpactLine, tuple[str, ...]]]:
     """Limits, sources, grants and what is outside of the agents, each with the agents that it is about."""
     diff = policy_diff(old, new, _no_rights, _no_rights)
     for agent in diff.agents:

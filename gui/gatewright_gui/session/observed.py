@@ -103,7 +103,7 @@ def _is_stricter(one: Verdict, other: Verdict) -> bool:
     return one is not other and strictest(one, other) is one
 
 
-def noted_row(shown: OperationRight, enforced: OperationRight) -> Noted | None:
+def note_row(shown: OperationRight, enforced: OperationRight) -> Noted | None:
     """The difference that enforcing would make to an operation; None for none."""
     if _is_stricter(enforced.verdict, shown.verdict):
         found = [one for one in enforced.reasons if one.verdict is enforced.verdict and one not in shown.reasons]
@@ -123,15 +123,15 @@ def _limit_verdict(limit: ToolRule | PolicyRule | Capability) -> Verdict:
     return Verdict.DENY
 
 
-def noted_rows(shown: ToolRight, enforced: ToolRight | None) -> tuple[Noted | None, ...]:
+def note_rows(shown: ToolRight, enforced: ToolRight | None) -> tuple[Noted | None, ...]:
     """The difference to each operation of a tool, in its order; empty where it makes none."""
     if enforced is None or shown is enforced or shown.facts.operation_names != enforced.facts.operation_names:
         return ()
-    found = tuple(map(noted_row, shown.operations, enforced.operations))
+    found = tuple(map(note_row, shown.operations, enforced.operations))
     return found if any(found) else ()
 
 
-def noted_tool(rows: Sequence[Noted | None]) -> Noted | None:
+def note_tool(rows: Sequence[Noted | None]) -> Noted | None:
     """The difference to a tool with all its operations."""
     held = [one for one in rows if one is not None]
     if not held:
@@ -142,7 +142,7 @@ def noted_tool(rows: Sequence[Noted | None]) -> Noted | None:
     return Noted(verdict, is_some, tuple(reasons))
 
 
-def observed_here(policy: Policy, agent: Agent, facts: ToolFacts) -> Iterator[tuple[Observed, Address]]:
+def observations_here(policy: Policy, agent: Agent, facts: ToolFacts) -> Iterator[tuple[Observed, Address]]:
     """The observed parts of the policy that calls of a tool by the agent pass under, each with its place."""
     rows = {rule.name: (at, rule) for at, rule in enumerate(policy.rules)}
     for part in observed_parts(policy, time.time()):

@@ -63,7 +63,7 @@ def demo_folder() -> Path:
     return user_data_path("gatewright") / "demo"
 
 
-def unsaved_folder() -> Path:
+def folder_of_unsaved() -> Path:
     """The folder where unsaved edits of this user are kept until they are saved."""
     return user_data_path("gatewright") / "unsaved"
 

@@ -82,7 +82,7 @@ def first_error(error: PolicyInvalid) -> str:
     return (errors[0].message if errors else str(error)) + more
 
 
-def written_at(path: Path) -> float | None:
+def write_time(path: Path) -> float | None:
     """When a file was last written, in seconds of the epoch; None where that cannot be told."""
     try:
         return path.stat().st_mtime

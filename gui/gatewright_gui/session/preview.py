@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gatewright.workspace.api import CatalogType, GatewrightError, Level, ToolRight, Workspace, frozen, host_of
 from gatewright_gui.qt.fold import Foldable
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
+from gatewright_gui.qt.linediff import ChangedLetters, letter_changes
 from gatewright_gui.session.readable import operation_lines, readable_text
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def _whole(view: "AgentView", tool: str | None, provider: str) -> list[dict[str,
     return [format_named(provider).render(one) for one in view.full_listings() if one.name == tool]
 
 
-def compared(workspace: Workspace, agent_id: str, tool: str | None, provider: str, base: Base) -> Comparison:
+def compare_agent(workspace: Workspace, agent_id: str, tool: str | None, provider: str, base: Base) -> Comparison:
     """The differences in the schemas and usage rules of one agent; limited to one tool when `tool` is given."""
     from gatewright.workspace.api import format_named
 
@@ -405,7 +405,7 @@ def _difference(sides: tuple[str, str], changed: Iterable[_Changed]) -> Differen
         return Difference()
     added, removed = (sum(line.startswith(mark) for line in hunks) for mark in "+-")
     text = _cut("\n".join([f"--- {sides[0]}", f"+++ {sides[1]}", *hunks]) + "\n", MAX_DIFFERENCE)
-    return Difference(text, added, removed, changed_letters(text))
+    return Difference(text, added, removed, letter_changes(text))
 
 
 def _changes(

@@ -109,7 +109,7 @@ class PendingApproval:
     @property
     def duration_words(self) -> str:
         """The reach of an answer for a while."""
-        return covered(self.called, self.about, tr("by {agent}, in any session", agent=visible(self.agent_id)))
+        return reach_of(self.called, self.about, tr("by {agent}, in any session", agent=visible(self.agent_id)))
 
     @property
     def scope_words(self) -> str:
@@ -118,7 +118,7 @@ class PendingApproval:
             scope = visible(self.scope)
             what = tr("Everything that asks for consent to `{scope}` in this session", scope=scope)
         else:
-            what = covered(self.called, self.about, tr("in this session only"))
+            what = reach_of(self.called, self.about, tr("in this session only"))
         return tr("{what}, for {days} days", what=what, days=SCOPE_DAYS)
 
     @property
@@ -131,7 +131,7 @@ class PendingApproval:
         parts += [tr("user {id}", id=visible(self.user_id))] if self.user_id else []
         return " \u00b7 ".join(parts)
 
-    def left_words(self, now_s: float) -> str:
+    def wait_words(self, now_s: float) -> str:
         """Words for how long it still waits."""
         if self.expires_wall_s is None:
             return tr("waits until it is answered")
@@ -186,7 +186,7 @@ def place_words(address: Address, line: int | None = None) -> str:
     return place if line is None else tr("{place}, line {line}", place=place, line=line)
 
 
-def covered(called: str, about: tuple[str, ...], where: str = "") -> str:
+def reach_of(called: str, about: tuple[str, ...], where: str = "") -> str:
     """The reach of a lasting answer: an ask for the level of one file stands for that file, every other for any call.
 
     `about`: the files or blocks whose level asked, empty among them where something else asked too; () is not known.

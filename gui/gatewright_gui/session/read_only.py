@@ -108,7 +108,7 @@ def basis_words(basis: Basis) -> str:
     return tr(_WORDS[basis])
 
 
-def counted_words(rows: Sequence[Reads]) -> str:
+def count_words(rows: Sequence[Reads]) -> str:
     """Words for how many operations only read, and how many of them on whose word."""
     total = counted(len(rows), "operation only reads", "operations only read")
     parts: list[str] = []

@@ -22,7 +22,7 @@ from gatewright.workspace.api import (
     frozen,
     pick_tools,
 )
-from gatewright_gui.session.observed import noted_rows
+from gatewright_gui.session.observed import note_rows
 from gatewright_gui.session.readings import BUILT_IN
 from gatewright_gui.session.tool_groups import by_origin
 
@@ -204,7 +204,7 @@ def column_under(
             at = {name: place for place, name in enumerate(tool.operations, tool.start)}
             places = [at[row.operation] for row in rows]
         reachable = source_ids if right.facts.needs_source else ()
-        noted = noted_rows(right, enforced.get(tool.name)) or (None,) * len(rows)
+        noted = note_rows(right, enforced.get(tool.name)) or (None,) * len(rows)
         for place, row, one in zip(places, rows, noted, strict=True):
             cells[place] = _cell(row) | (0 if one is None else _OBSERVED)
             found = (row.limits, row.by_path, row.by_block, row.by_value, row.by_text, reachable)
@@ -252,10 +252,10 @@ def _cell(row: OperationRight) -> int:
 @lru_cache(maxsize=16_384)
 def summary_of(cells: bytes) -> Summary:
     """The operations of one tool of one agent in a cell."""
-    return summed(cells)
+    return sum_cells(cells)
 
 
-def summed(cells: bytes) -> Summary:
+def sum_cells(cells: bytes) -> Summary:
     """The same as `summary_of`, of any number of tools; nothing of it is kept."""
     counts = {cell: cells.count(cell) for cell in OPERATION_CELLS}
 
@@ -294,7 +294,7 @@ def source_ids_of(policy: Policy, agent_id: str) -> tuple[str, ...]:
     return tuple([source.source_id for source in policy.sources_of(policy.agents[agent_id])])
 
 
-def shown_count(workspace: Workspace, agent_id: str) -> tuple[int, int]:
+def visible_count(workspace: Workspace, agent_id: str) -> tuple[int, int]:
     """The number of operations that the model of an agent sees, and of all that there are."""
     rows = [row for right in workspace.rights(agent_id).values() for row in right.operations]
     return sum(row.ticked and not row.is_hidden for row in rows), len(rows)

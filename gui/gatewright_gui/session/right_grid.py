@@ -106,7 +106,7 @@ class RightGrid(QObject):
             # the edit of one agent costs the tools it concerns; several agents or many tools are the worker's
             basis = self._basis.get(chosen) if chosen else None
             if chosen and basis and changes.agents == frozenset({chosen}) and document.has_rights(chosen):
-                rights, enforced = document.rights(chosen), document.enforced_rights(chosen)
+                rights, enforced = document.rights(chosen), document.rights_if_enforced(chosen)
                 self._take({chosen: column_under(self.layout, document.policy, chosen, rights, basis, enforced)})
         self._work_out()
 
@@ -142,5 +142,5 @@ class RightGrid(QObject):
                 source_ids_of(document.policy, chosen),
                 document.rights(chosen),
                 self._columns[chosen],
-                document.enforced_rights(chosen),
+                document.rights_if_enforced(chosen),
             )

@@ -164,7 +164,7 @@ def rows_of(known: Known) -> tuple[Row, ...]:
     calls = _calls_by(known)
     made: list[Row] = [_catalog_row(row, known, calls) for row in known.catalogs]
     made += [_host_row(one, known) for one in known.hosts or ()]
-    made += [_connection_row(one, known) for one in connected(known.processes)]
+    made += [_connection_row(one, known) for one in connections(known.processes)]
     made += [_client_row(one, known, calls) for one in known.clients or ()]
     found: list[Row] = []
     for group in Group:
@@ -174,7 +174,7 @@ def rows_of(known: Known) -> tuple[Row, ...]:
     return tuple(found)
 
 
-def connected(processes: Iterable[ServingProcess]) -> tuple[Connected, ...]:
+def connections(processes: Iterable[ServingProcess]) -> tuple[Connected, ...]:
     """List the clients that are served now, and each process that has none."""
     return tuple(Connected(process, client) for process in processes for client in process.clients or (None,))
 
@@ -222,7 +222,7 @@ def effects_of(facts: ToolFacts, waits: Waiting | None) -> Iterator[Effect]:
         yield Effect.READ if only_reads and op.effect in {Effect.CHANGE, Effect.DELETE} else op.effect
 
 
-def proposed_effects(row: CatalogRow, tools: Mapping[str, ToolFacts]) -> Counter[Effect]:
+def waiting_effects(row: CatalogRow, tools: Mapping[str, ToolFacts]) -> Counter[Effect]:
     """Count the effects of the tools of a server that wait. ``tools``: by their names in the policy."""
     called = dict(zip(row.state.listed_names, row.state.tool_names, strict=True))
     found = ((tools.get(called.get(one.name, "")), one) for one in row.waiting)
@@ -583,7 +583,7 @@ def _connection_row(one: Connected, known: Known) -> Row:
     )
 
 
-def connected_facts(one: Connected) -> tuple[Fact, ...]:
+def connection_facts(one: Connected) -> tuple[Fact, ...]:
     """Say who is connected, by which way, and what became of its calls."""
     process, client = one.process, one.client
     address = process.address.removeprefix("http://").removesuffix("/mcp")

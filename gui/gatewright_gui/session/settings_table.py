@@ -131,7 +131,7 @@ class Section:
         """The whole of it as one value; None: it is not there."""
         return Setting(self.path, self.title, self.about)
 
-    def made(self, values: Mapping[Setting, object]) -> object:
+    def build(self, values: Mapping[Setting, object]) -> object:
         """The whole of these values. Raises ValueError naming what is needed and is not there."""
         for setting, value in values.items():
             if setting.is_required and not value:

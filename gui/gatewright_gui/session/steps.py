@@ -40,7 +40,7 @@ class StepWalk:
         self._run, self._gate, self._tell, self._take_piece = run, gate, tell, take_piece
         self._one_by_one = one_by_one
         self._go: asyncio.Future[None] | None = None
-        self._rows = {row.place: row for row in listed_steps(run)}
+        self._rows = {row.place: row for row in policy_steps(run)}
         self._runs: dict[Place, CallRun] = {}
         self._changes: dict[Place, str | None] = {}
         self._whole_left = MAX_WHOLE
@@ -81,7 +81,7 @@ class StepWalk:
         """Show a stage of a step."""
         run = self._runs[place]
         self._run.progress.step = run.progress  # of a composition within it, once its own steps are made
-        run.progress.passed(stage_row(row, run.workspace, self._gate))
+        run.progress.pass_stage(stage_row(row, run.workspace, self._gate))
         self._put(place, "working", run)
 
     def piece(self, place: Place, text: str) -> None:
@@ -114,7 +114,7 @@ class StepWalk:
         self._tell()
 
 
-def listed_steps(run: CallRun) -> tuple[StepRow, ...]:
+def policy_steps(run: CallRun) -> tuple[StepRow, ...]:
     """The steps of a composition as the policy lists them; none of any other tool."""
     steps = _steps_of(run.policy, run.request.tool)
     return tuple(

@@ -20,7 +20,7 @@ from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.filetext import Offer, offer_of
-from gatewright_gui.session.opening import unsaved_folder
+from gatewright_gui.session.opening import folder_of_unsaved
 
 __all__ = ["Typed", "TypedText", "UnsavedEdits"]
 KEEP_MS = 1_000
@@ -74,7 +74,7 @@ class Typed(QObject):
         self.end()
         self._known, self._is_warned = {}, False
         path = self._document.path
-        self._file = TypedTexts(unsaved_folder(), path) if path is not None else None
+        self._file = TypedTexts(folder_of_unsaved(), path) if path is not None else None
         if self._file is not None:
             self._tasks.start(self._read(self._file), "typed.read", replace=True)
 
@@ -108,7 +108,7 @@ def _change(file: TypedTexts, due: Mapping[str, TypedText | None]) -> str:
         file.change(due)
     except OSError as error:
         reason = error.strerror or error
-        return tr("`{folder}` cannot be written ({reason})", folder=unsaved_folder(), reason=reason)
+        return tr("`{folder}` cannot be written ({reason})", folder=folder_of_unsaved(), reason=reason)
     return ""
 
 
@@ -177,7 +177,7 @@ class UnsavedEdits(QObject):
     def _start_over(self) -> None:
         document, before = self._document, self._journal
         self._timer.stop()
-        self._journal = Journal(unsaved_folder(), document.workspace.policy_path) if document.is_open else None
+        self._journal = Journal(folder_of_unsaved(), document.workspace.policy_path) if document.is_open else None
         self._left, self._brought_back, self._is_kept, self._is_warned = {}, set(), False, False
         self._tell(None)
         self._tasks.start(self._look(before), "unsaved.look", stays=True)
@@ -219,7 +219,7 @@ class UnsavedEdits(QObject):
                     why = (error.strerror if isinstance(error, OSError) else None) or error
                     text = tr(
                         "unsaved changes would not survive a crash: `{folder}` cannot hold them ({reason})",
-                        folder=unsaved_folder(),
+                        folder=folder_of_unsaved(),
                         reason=why,
                     )
                     document.say("warning", text)
@@ -258,7 +258,7 @@ class UnsavedEdits(QObject):
                 offer = await self._deriver.derive(offer_of, name, unsaved)
             except GatewrightError as error:
                 del self._left[name]
-                path = unsaved_folder() / name
+                path = folder_of_unsaved() / name
                 document.say(
                     "warning", tr("unsaved changes in `{path}` are ignored: {reason}", path=path, reason=error)
                 )
@@ -304,7 +304,7 @@ class UnsavedEdits(QObject):
             try:
                 await asyncio.to_thread(self._journal.remove, name)
             except OSError as error:
-                path = unsaved_folder() / name
+                path = folder_of_unsaved() / name
                 text = tr("`{path}` cannot be removed: {reason}", path=path, reason=error.strerror)
                 self._document.say("warning", text)
 

@@ -99,7 +99,7 @@ def indicator_files(palette: Palette) -> dict[str, str]:
     return files
 
 
-def tinted(svg: bytes, colour: str) -> bytes:
+def tint(svg: bytes, colour: str) -> bytes:
     """The SVG with `currentColor` replaced."""
     return svg.replace(b"currentColor", colour.encode("ascii"))
 
@@ -123,9 +123,9 @@ class IconShelf:
         key = (name, role, gap)
         if key not in self._icons:
             svg = with_gap(icon_svg(name)) if gap else icon_svg(name)
-            normal = tinted(svg, role_hex(self._palette, role))
+            normal = tint(svg, role_hex(self._palette, role))
             stem = f"icon-{name}-{role}{'-gap' if gap else ''}"
-            self._icons[key] = self._make(stem, normal, tinted(svg, self._palette.disabled))
+            self._icons[key] = self._make(stem, normal, tint(svg, self._palette.disabled))
         return self._icons[key]
 
     def check_icon(self, state: CheckState, hovered: bool, focused: bool) -> QIcon:

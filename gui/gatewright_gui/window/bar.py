@@ -78,7 +78,7 @@ class AskingBar(MessageBar):
         asks = tr("{agent} asks to call {call}", agent=first.whose, call=first.called)
         asks = ": ".join(filter(None, (asks, first.touches.replace("`", "'"))))
         see = tr("See the change") if first.diff is not None else tr("See the call")
-        self.show_message("warning", f"{asks}, {first.left_words(time.time())}{others}", action=see, more=tr("Deny"))
+        self.show_message("warning", f"{asks}, {first.wait_words(time.time())}{others}", action=see, more=tr("Deny"))
 
     def _deny(self) -> None:
         if self._first is not None and not self._calm.isActive():

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QHBoxLayout, QMainWindow, Q
 
 from gatewright_gui.models.palette import PaletteEntry
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.filedialog import dropped_path
+from gatewright_gui.qt.filedialog import path_of_drop
 from gatewright_gui.qt.language import counted, key_names, mark, tr
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import title_text
@@ -393,7 +393,7 @@ class MainWindow(QMainWindow):
     def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
         """A policy file, or the folder of one, is opened; anything else is refused in words."""
         event.acceptProposedAction()
-        path = dropped_path(event)
+        path = path_of_drop(event)
         if path is not None and (path.is_dir() or path.suffix == ".toml"):
             self.open_path(path)
             return
@@ -444,11 +444,11 @@ class MainWindow(QMainWindow):
         self.tasks.start(self._ask_new(with_files=True), "open", replace=True)
 
     async def _ask_new(self, *, with_files: bool) -> bool:
-        from gatewright_gui.qt.dialog import shown
+        from gatewright_gui.qt.dialog import run_dialog
         from gatewright_gui.window.new_dialog import NewDialog
 
         dialog = NewDialog(self, self.tasks, with_files=with_files)
-        if not await shown(dialog):
+        if not await run_dialog(dialog):
             return False
         reader = dialog.agent_id if dialog.example is None and dialog.files_level is not None else None
         path = await verbs.make_workspace(
@@ -567,9 +567,9 @@ class MainWindow(QMainWindow):
 
     async def _ask_publish(self, kind: ExportKind) -> None:
         from gatewright_gui.pages.policy_file.publish_dialog import PublishDialog
-        from gatewright_gui.qt.dialog import shown
+        from gatewright_gui.qt.dialog import run_dialog
 
-        await shown(PublishDialog(self, self._context, kind))
+        await run_dialog(PublishDialog(self, self._context, kind))
 
     def reload(self) -> None:
         """Read the policy file again, after asking about unsaved changes."""

@@ -18,7 +18,7 @@ from gatewright_gui.pages.access.tools.right_lines import (
     limit_words,
 )
 from gatewright_gui.pages.access.tools.rights_dialog import set_up_changes
-from gatewright_gui.qt.dialog import FormDialog, shown
+from gatewright_gui.qt.dialog import FormDialog, run_dialog
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import named, stretch
 from gatewright_gui.qt.look import Role, current_look, role_colour
@@ -218,7 +218,7 @@ class SaveReview(FormDialog):
             if not self._is_needed:
                 self.deleteLater()
                 return True
-            return await shown(self)
+            return await run_dialog(self)
         finally:
             self._tasks.cancel(WORK)
 

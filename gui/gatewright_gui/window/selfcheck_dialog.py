@@ -19,7 +19,7 @@ from gatewright_gui.models.selfcheck import (
     WHAT,
     AgentCheckModel,
     CheckNoteModel,
-    found_words,
+    agreement_words,
     report_text,
 )
 from gatewright_gui.qt.language import counted, mark, tr
@@ -152,7 +152,7 @@ class SelfCheckDialog(QDialog):
         is_wrong = found is not None and bool(found.differences)
         role: Role = "muted" if found is None else "deny" if is_wrong else "allow"
         self._icon.set_icon("shield" if found is None else "shield-x" if is_wrong else "shield-check", role)
-        self.summary.setText(tr("Nothing is checked yet") if found is None else found_words(found))
+        self.summary.setText(tr("Nothing is checked yet") if found is None else agreement_words(found))
         parts = [counted(len(found.differences), "difference", "differences")] if found is not None else []
         if found is not None and found.untried:
             parts.append(tr("{count:,} not tried", count=len(found.untried)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from gatewright_gui.pages.access.tools.page import ToolsPage
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.selection import Selection
-from gatewright_gui.session.verbs.operations import closed_at_first
+from gatewright_gui.session.verbs.operations import groups_to_close
 from gatewright_gui.settings import LastPlace, Preferences
 from gatewright_gui.window.shelf import PageShelf
 
@@ -53,7 +53,7 @@ class Whereabouts:
         """To where one was in the workspace that is open now."""
         path = self._document.path
         kept = self._preferences.last_place(path) if path is not None else None
-        self._selection.close_groups(kept.closed_groups if kept is not None else closed_at_first(self._document))
+        self._selection.close_groups(kept.closed_groups if kept is not None else groups_to_close(self._document))
         if kept is None:
             return
         if kept.agent_id in self._document.policy.agents:

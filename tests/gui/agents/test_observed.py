@@ -13,7 +13,7 @@ from gatewright.policy.rule import Periodic, RequiredBeforeExit, RequiresConsent
 from gatewright.policy.verdict import Verdict, strictest
 from gatewright_gui.pages.access.tools.matrix_words import long_words
 from gatewright_gui.pages.access.tools.tool_tree import NOTED, Column
-from gatewright_gui.session.observed import Noted, noted_rows, noted_tool
+from gatewright_gui.session.observed import Noted, note_rows, note_tool
 from gatewright_gui.session.right_columns import OPERATION_CELLS, column_under, columns_of, layout_of
 from gatewright_gui.session.verbs.policy import set_observed
 from gatewright_gui.window.main_window import MainWindow
@@ -46,10 +46,10 @@ def rows(rights: Mapping[str, ToolRight]) -> dict[tuple[str, str], OperationRigh
 
 
 def noted(window: MainWindow, agent_id: str) -> dict[tuple[str, str], Noted]:
-    enforced = window.document.enforced_rights(agent_id)
+    enforced = window.document.rights_if_enforced(agent_id)
     found: dict[tuple[str, str], Noted] = {}
     for tool, right in window.document.rights(agent_id).items():
-        for row, one in zip(right.operations, noted_rows(right, enforced.get(tool)), strict=False):
+        for row, one in zip(right.operations, note_rows(right, enforced.get(tool)), strict=False):
             if one is not None:
                 found[tool, row.operation] = one
     return found
@@ -118,7 +118,7 @@ async def test_tree_why_and_matrix_say_the_same_of_every_row(window: MainWindow,
         one, right = index.data(NOTED), document.rights(agent_id)[tool]
         names = [operation] if operation is not None else [row.operation for row in right.operations]
         held = [found.get((tool, name)) for name in names]
-        assert one == (held[0] if operation is not None else noted_tool(held))
+        assert one == (held[0] if operation is not None else note_tool(held))
         spoken, tip = (index.data(role) for role in (Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole))
         if operation is not None:
             in_matrix = OPERATION_CELLS[cells[places[tool, operation]]]

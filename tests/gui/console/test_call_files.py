@@ -13,7 +13,7 @@ from gatewright.workspace import Workspace
 from gatewright_gui.pages.trial.file_choice import BrowseDialog
 from gatewright_gui.pages.trial.request import RequestPanel
 from gatewright_gui.session.call_paths import file_choices
-from gatewright_gui.session.calls import shown_tools
+from gatewright_gui.session.calls import visible_tools
 from tests.gui.dress import dressed
 from tests.gui.files.support import Opened, until
 from tests.support.demo import copy_demo
@@ -25,7 +25,7 @@ async def panel(demo: Opened) -> AsyncIterator[RequestPanel]:
     made.resize(460, 700)
     made.show()
     made.set_agents(tuple(demo.document.policy.agents.values()), "operator")
-    made.set_tools(shown_tools(demo.document.workspace, "operator"), "file", "read")
+    made.set_tools(visible_tools(demo.document.workspace, "operator"), "file", "read")
     made.choose_tool("file", "read")
     made.activateWindow()
     await until(made.isActiveWindow)
@@ -51,7 +51,7 @@ def test_only_what_the_agent_may_see_is_listed_as_its_tools_want_it(tmp_path: Pa
         assert {path.split("/")[0] for path in in_roots} <= {"shared", "tmp", "vault"}
         assert file_choices(workspace, "newcomer", "sources").rows == ()
         assert file_choices(workspace, "newcomer", "roots").rows == ()
-        kinds = {tool.name: tool.files for tool in shown_tools(workspace, "operator")}
+        kinds = {tool.name: tool.files for tool in visible_tools(workspace, "operator")}
         assert (kinds["file"], kinds["file_read"], kinds["tracker"]) == ("sources", "roots", "nothing")
     finally:
         workspace.close()

@@ -16,7 +16,7 @@ from gatewright_gui.pages.trial.argument_check import checker_of
 from gatewright_gui.pages.trial.call_example import example_values
 from gatewright_gui.pages.trial.call_form import CallForm, FieldFault
 from gatewright_gui.pages.trial.json_value import NOTHING, Path
-from gatewright_gui.session.calls import OperationShape, ShownTool, shown_tools
+from gatewright_gui.session.calls import OperationShape, ShownTool, visible_tools
 from tests.support.demo import copy_demo
 
 CORPORA = FilePath(__file__).resolve().parents[4] / "shared" / "corpora"
@@ -125,7 +125,7 @@ def test_every_library_shape_keeps_its_values() -> None:
 def test_built_in_tools_keep_their_examples(tmp_path: FilePath) -> None:
     workspace = Workspace.open(copy_demo(tmp_path / "demo"))
     try:
-        shown = shown_tools(workspace, "operator")
+        shown = visible_tools(workspace, "operator")
         assert len(shown) > 10
         for one in shown:
             form = CallForm(one)
@@ -149,7 +149,7 @@ def test_a_form_finds_a_text_that_is_not_of_its_format_where_the_gate_does(tmp_p
     (policy.parent / "mail.json").write_text(manifest, "utf-8")
     workspace = Workspace.open(policy)
     try:
-        (shown,) = shown_tools(workspace, "clerk")
+        (shown,) = visible_tools(workspace, "clerk")
         found = [str(fault) for fault in checker_of(shown).faults({"to": "nobody"})]
         assert found == (["`to`: must be an e-mail address"] if checks == "true" else [])
         denied = workspace.decide("clerk", "send_mail", {"to": "nobody"}).stage == "schema"

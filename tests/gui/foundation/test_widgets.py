@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from gatewright_gui.qt.linediff import changed_letters, line_numbers
+from gatewright_gui.qt.linediff import letter_changes, line_numbers
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget import (
     CodeView,
@@ -366,7 +366,7 @@ def test_lines_of_a_difference_have_the_numbers_of_the_file_and_what_tells_the_p
 
 def test_changed_letters_are_those_between_what_two_lines_share() -> None:
     diff = "@@ -1 +1 @@\n-  at most 40 calls\n+  at most 5 calls\n-gone\n unchanged\n+new\n"
-    found = [(one.line, one.start, one.end, one.is_added) for one in changed_letters(diff)]
+    found = [(one.line, one.start, one.end, one.is_added) for one in letter_changes(diff)]
     assert found == [(1, 11, 13, False), (2, 11, 12, True)]
 
 

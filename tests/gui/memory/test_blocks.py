@@ -28,7 +28,7 @@ from gatewright_gui.pages.access.memory.text_dialog import TextDialog
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.session.block_access import GROUPS, BlockAccess
 from gatewright_gui.session.memory import WHO, Blocks
-from gatewright_gui.session.opening import unsaved_folder
+from gatewright_gui.session.opening import folder_of_unsaved
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_document, opened_window, settled, until
 
@@ -283,16 +283,16 @@ async def test_what_was_typed_is_there_in_the_next_window_and_never_goes_over_wh
             assert not third.line("persona").has_draft
             await third.choose("tea")
             third.press("memory.revert")
-        assert not list(unsaved_folder().iterdir())
+        assert not list(folder_of_unsaved().iterdir())
 
 
 async def test_what_is_typed_is_on_disk_a_moment_later_for_whoever_kills_the_window(
     bench: Bench, tmp_path: Path
 ) -> None:
     bench.type("typed")
-    texts = TypedTexts(unsaved_folder(), tmp_path / "policy.toml")
+    texts = TypedTexts(folder_of_unsaved(), tmp_path / "policy.toml")
     await until(lambda: [typed.text for typed in texts.read().values()] == ["typed"])
-    (file,) = unsaved_folder().iterdir()
+    (file,) = folder_of_unsaved().iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
     bench.press("memory.revert")
     await until(lambda: not texts.read())

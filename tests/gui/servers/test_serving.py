@@ -16,7 +16,7 @@ from PySide6.QtTest import QTest
 from gatewright_gui.pages.activity import ActivityPage
 from gatewright_gui.pages.servers import ServersPage
 from gatewright_gui.pages.servers.rows import NAME
-from gatewright_gui.session.servers import Connected, Row, connected_facts
+from gatewright_gui.session.servers import Connected, Row, connection_facts
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.gateway.conftest import POLICY, Place, served_over_http
 from tests.engine.gateway.test_consent import APPEND
@@ -66,7 +66,7 @@ def served(page: ServersPage) -> list[Row]:
 def told_of(page: ServersPage, row: Row) -> str:
     """All facts of a connected client."""
     assert isinstance(row.subject, Connected)
-    return " ".join(fact.text for fact in connected_facts(row.subject))
+    return " ".join(fact.text for fact in connection_facts(row.subject))
 
 
 def choose(page: ServersPage, row: Row) -> None:

@@ -17,19 +17,19 @@ from gatewright.workspace import Workspace
 from gatewright_gui.pages.access.tools import right_lines
 from gatewright_gui.session.argument import arguments_of
 from gatewright_gui.session.call_paths import file_choices
-from gatewright_gui.session.calls import callable_tools, restored
+from gatewright_gui.session.calls import callable_tools, restore_call
 from gatewright_gui.session.derive import Deriver, WorkerLost
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.filetext import file_text, lines_of
 from gatewright_gui.session.operation_field import full_survey
-from gatewright_gui.session.preview import Preview, compared, preview, provider_formats, reception
+from gatewright_gui.session.preview import Preview, compare_agent, preview, provider_formats, reception
 from gatewright_gui.session.readings import readings
-from gatewright_gui.session.right_columns import columns_of, shown_count
+from gatewright_gui.session.right_columns import columns_of, visible_count
 from gatewright_gui.session.selfcheck import check_count
 from gatewright_gui.session.tokens import token_report
 from gatewright_gui.session.verbs import agents, rights
-from gatewright_gui.session.verbs.presets import PresetPlan, difference, planned
-from gatewright_gui.session.verbs.rights import Target, planned_cells, worked_out
+from gatewright_gui.session.verbs.presets import PresetPlan, difference, plan_edit
+from gatewright_gui.session.verbs.rights import Target, plan_cells, work_out
 from gatewright_gui.session.worker import WorkerFault
 from gatewright_gui.session.worker_process import WorkerProcess
 from tests.gui.session.opened import demo, opened_document, until
@@ -133,18 +133,18 @@ async def test_worker_answers_everything_that_pages_ask_without_loading_qt(
     file_box = [Target("file", ("save", "delete"))]
     answers = [
         await deriver.derive(preview, agent_id, None, "openai"),
-        await deriver.derive(compared, agent_id, None, "mcp", "saved"),
+        await deriver.derive(compare_agent, agent_id, None, "mcp", "saved"),
         await deriver.derive(token_report, agent_id, "mcp"),
         await deriver.derive(reception, agent_id, None),
         await deriver.derive(callable_tools, agent_id),
-        await deriver.derive(restored, agent_id, "openai", "file", "{}"),
+        await deriver.derive(restore_call, agent_id, "openai", "file", "{}"),
         await deriver.derive(file_choices, agent_id, "sources"),
         await deriver.derive(columns_of, [agent_id]),
-        await deriver.derive(shown_count, agent_id),
+        await deriver.derive(visible_count, agent_id),
         await deriver.derive(difference, plan, agent_id, partial(right_lines.lines_of, room=10)),
-        await deriver.derive(planned, plan),
-        await deriver.derive(worked_out, agent_id, file_box, "deny"),
-        await deriver.derive(planned_cells, {agent_id: file_box}, "deny"),
+        await deriver.derive(plan_edit, plan),
+        await deriver.derive(work_out, agent_id, file_box, "deny"),
+        await deriver.derive(plan_cells, {agent_id: file_box}, "deny"),
         await deriver.derive(readings),
         await deriver.derive(arguments_of, "file"),
         await deriver.derive(full_survey, "file"),
@@ -152,18 +152,18 @@ async def test_worker_answers_everything_that_pages_ask_without_loading_qt(
     assert None not in answers
     assert answers == [
         preview(document.workspace, agent_id, None, "openai"),
-        compared(document.workspace, agent_id, None, "mcp", "saved"),
+        compare_agent(document.workspace, agent_id, None, "mcp", "saved"),
         token_report(document.workspace, agent_id, "mcp"),
         reception(document.workspace, agent_id, None),
         callable_tools(document.workspace, agent_id),
-        restored(document.workspace, agent_id, "openai", "file", "{}"),
+        restore_call(document.workspace, agent_id, "openai", "file", "{}"),
         file_choices(document.workspace, agent_id, "sources"),
         columns_of(document.workspace, [agent_id]),
-        shown_count(document.workspace, agent_id),
+        visible_count(document.workspace, agent_id),
         difference(document.workspace, plan, agent_id, partial(right_lines.lines_of, room=10)),
-        planned(document.workspace, plan),
-        worked_out(document.workspace, agent_id, file_box, "deny"),
-        planned_cells(document.workspace, {agent_id: file_box}, "deny"),
+        plan_edit(document.workspace, plan),
+        work_out(document.workspace, agent_id, file_box, "deny"),
+        plan_cells(document.workspace, {agent_id: file_box}, "deny"),
         readings(document.workspace),
         arguments_of(document.workspace, "file"),
         full_survey(document.workspace, "file"),
@@ -229,8 +229,8 @@ async def test_worker_has_the_policy_of_the_window_whatever_is_done_to_it(
                 mine = preview(workspace, agent.agent_id, None, "mcp")
                 assert await deriver.derive(preview, agent.agent_id, None, "mcp") == mine
                 base = "saved"
-                told = compared(workspace, agent.agent_id, None, "mcp", base)
-                assert await deriver.derive(compared, agent.agent_id, None, "mcp", base) == told
+                told = compare_agent(workspace, agent.agent_id, None, "mcp", base)
+                assert await deriver.derive(compare_agent, agent.agent_id, None, "mcp", base) == told
 
         await is_alike()
         assert agents.remove_agent(document, "newcomer")
@@ -261,7 +261,7 @@ async def asked(deriver: Deriver, agent_id: str, tool: str | None, provider: str
 
 
 async def changed_lines(deriver: Deriver, agent_id: str, tool: str | None, provider: str = "mcp") -> str:
-    answer = await deriver.derive(compared, agent_id, tool, provider, "unrestricted")
+    answer = await deriver.derive(compare_agent, agent_id, tool, provider, "unrestricted")
     assert answer is not None
     return answer.change.text
 

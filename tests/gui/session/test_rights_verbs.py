@@ -72,7 +72,7 @@ async def test_turning_one_tool_off_keeps_the_others_of_an_agent_that_listed_non
 async def test_reset_of_many_tools_is_one_edit(tmp_path: Path) -> None:
     async with opened_document(demo(tmp_path)) as document:
         rights.ask_first(document, "researcher", "block", "info", on=True)
-        planned = presets.planned(document.workspace, presets.ResetPlan(("block", "file"), ("researcher",)))
+        planned = presets.plan_edit(document.workspace, presets.ResetPlan(("block", "file"), ("researcher",)))
 
         assert presets.make(document, planned.edit)
 

@@ -16,7 +16,7 @@ from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.opening import unsaved_folder
+from gatewright_gui.session.opening import folder_of_unsaved
 from gatewright_gui.session.unsaved import UnsavedEdits
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.window.main_window import MainWindow
@@ -57,7 +57,7 @@ def left(killed: Path) -> Path:
     """The policy of the process that was killed, whose journal lies in the data of this test's user."""
     shutil.rmtree(killed / "demo")
     shutil.copytree(killed / "before", killed / "demo")
-    shutil.copytree(killed / "unsaved", unsaved_folder())
+    shutil.copytree(killed / "unsaved", folder_of_unsaved())
     return killed / "demo/policy.toml"
 
 
@@ -67,7 +67,7 @@ def press(button: QAbstractButton) -> None:
 
 
 def kept() -> list[Path]:
-    return sorted(unsaved_folder().glob("*.json"))
+    return sorted(folder_of_unsaved().glob("*.json"))
 
 
 def edit(window: MainWindow, operation: str = "delete", agent_id: str = "operator") -> None:
@@ -199,8 +199,8 @@ async def test_the_journal_goes_when_the_policy_is_saved_and_stays_when_the_wind
 
 
 async def test_where_nothing_can_be_kept_one_warning_says_so_and_editing_goes_on(policy: Path, tmp_path: Path) -> None:
-    unsaved_folder().parent.mkdir(parents=True, exist_ok=True)
-    unsaved_folder().write_text("not a folder")
+    folder_of_unsaved().parent.mkdir(parents=True, exist_ok=True)
+    folder_of_unsaved().write_text("not a folder")
     async with opened_window(policy, tmp_path) as window:
         said = Said(window.document)
         edit(window)
@@ -216,7 +216,7 @@ async def test_where_nothing_can_be_kept_one_warning_says_so_and_editing_goes_on
 async def test_unsaved_text_that_was_typed_is_brought_back_letter_by_letter(policy: Path, tmp_path: Path) -> None:
     saved = policy.read_text("utf-8")
     typed = saved.replace("[agents.operator]", "#  typed by   hand\n[agents.operator]")
-    journal = Journal(unsaved_folder(), policy)
+    journal = Journal(folder_of_unsaved(), policy)
     journal.keep(UnsavedPolicy(saved, typed, 1))
     journal.close()
     async with opened_window(policy, tmp_path) as window:

@@ -422,8 +422,8 @@ def _windows() -> list[MainWindow]:
 
 CRASH = """
 import threading, time
-from gatewright_gui.session.diagnostics import kept_log
-with kept_log():
+from gatewright_gui.session.diagnostics import keep_log
+with keep_log():
     thread = threading.Thread(target=lambda: [][1], name="fails")
     thread.start()
     thread.join()

@@ -15,7 +15,7 @@ from gatewright_gui.pages.access.tools.tool_delegate import ask_rect, box_rect
 from gatewright_gui.pages.access.tools.tool_tree import IDLE, SWITCH
 from gatewright_gui.pages.access.tools.why import Step
 from gatewright_gui.qt.table_model import ROW
-from gatewright_gui.session.calls import shown_tools
+from gatewright_gui.session.calls import visible_tools
 
 ON, OFF, MIXED = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
 
@@ -118,7 +118,7 @@ def compare_views(tour: Tour) -> None:
     tour.choose("inspector.tabs", "sees")
     operations = document.rights(agent_id)[tool].facts.operation_names
     ticked = [name for name in operations if tour.box(name) == ON and not tour.cell(name).data(IDLE)]
-    tools = {one.name: one for one in shown_tools(document.workspace, agent_id)}
+    tools = {one.name: one for one in visible_tools(document.workspace, agent_id)}
     tour.check("the model is shown what is ticked", [shape.name for shape in tools[tool].operations], ticked)
     stages_of = {name: document.workspace.decide(agent_id, tool, {selector: name}).stage for name in operations}
     tour.check("the gate lets it in", [name for name in operations if stages_of[name] != "operation"], ticked)

@@ -2,7 +2,7 @@
 
 from gatewright_gui.app.scenes.player import Tour, column
 from gatewright_gui.qt.table_model import ROW
-from gatewright_gui.session.calls import shown_tools
+from gatewright_gui.session.calls import visible_tools
 
 
 def home(tour: Tour) -> None:
@@ -16,7 +16,7 @@ def home(tour: Tour) -> None:
     tour.choose("home.mode", "list")
     rows = column(tour.model_of("home.flows"), role=ROW)
     for at, agent in enumerate(agents):
-        tools = shown_tools(tour.document.workspace, agent.agent_id)
+        tools = visible_tools(tour.document.workspace, agent.agent_id)
         wanted = sum(len(tool.operations) or 1 for tool in tools)
         shown = sum(flow.count.every for flow in rows if flow.agent == at)
         tour.check(f"as many operations of {agent.agent_id} are on as its model is shown", shown, wanted)

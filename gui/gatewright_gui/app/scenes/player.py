@@ -16,7 +16,7 @@ from gatewright_gui.pages.access.tools.tool_tree import TOOL
 from gatewright_gui.pages.page import TabbedPage
 from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.session.calls import shown_tools
+from gatewright_gui.session.calls import visible_tools
 from gatewright_gui.window.main_window import MainWindow
 
 SIZE = (1280, 800)
@@ -164,7 +164,7 @@ class Tour(Driver):
                 next((o.name for o in tool.operations if o.name == "delete"), tool.operations[-1].name),
             )
             for agent in self.document.agents
-            for tool in shown_tools(self.document.workspace, agent.agent_id)
+            for tool in visible_tools(self.document.workspace, agent.agent_id)
             if tool.operation_field and len(tool.operations) > 1
         ]
         if not found:

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from gatewright_gui.app.driver import CTRL
 from gatewright_gui.app.scenes.player import Tour, column
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.session.calls import shown_tools
+from gatewright_gui.session.calls import visible_tools
 from gatewright_gui.session.clients import gateway_command
 from gatewright_gui.session.opening import POLICY_NAME, Opener
 
@@ -35,7 +35,7 @@ def servers(tour: Tour) -> None:
         served = Path(folder) / POLICY_NAME
         served.write_text(SERVED, "utf-8")
         with Opener().open(served) as other:
-            offered = sorted(tool.name for tool in shown_tools(other, "guest"))
+            offered = sorted(tool.name for tool in visible_tools(other, "guest"))
         before = tour.document.undo_stack.index()
         tour.go_to("servers")
         tour.click("servers.add" if tour.has("servers.add") else tour.find("servers.empty", EmptyState).action_button)

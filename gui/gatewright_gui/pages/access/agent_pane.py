@@ -358,11 +358,11 @@ class AgentPane(QWidget):
 
     def _show_room(self, agent_id: str) -> None:
         from gatewright_gui.pages.servers.room_pane import RoomDialog  # not for the first painting
-        from gatewright_gui.qt.dialog import shown
+        from gatewright_gui.qt.dialog import run_dialog
 
         context = self._context
         dialog = RoomDialog(self, self._document, context.tasks, context.sizes, agent_id)
-        context.tasks.start(shown(dialog), "agents.room", replace=True)
+        context.tasks.start(run_dialog(dialog), "agents.room", replace=True)
 
     # what one looks at
 

@@ -11,7 +11,7 @@ from gatewright_gui.qt.table_model import Index, RowModel
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import ChangeSet, Document
-from gatewright_gui.session.right_columns import shown_count
+from gatewright_gui.session.right_columns import visible_count
 
 AGENT_ID = Qt.ItemDataRole.UserRole + 1
 DESCRIPTION = Qt.ItemDataRole.UserRole + 2
@@ -213,7 +213,7 @@ class AgentCounts(QObject):
             if agent_id not in self._document.policy.agents:
                 self._known.add(agent_id)
                 continue
-            found = await self._deriver.derive(shown_count, agent_id)
+            found = await self._deriver.derive(visible_count, agent_id)
             if found is not None:
                 self._known.add(agent_id)
                 self.counted.emit(agent_id, *found)

@@ -75,7 +75,7 @@ class WaitingRow(QWidget):
         ends_s, now_s = self.question.expires_wall_s, time.time()
         left_s = None if ends_s is None else ends_s - now_s
         self.left.setText("" if left_s is None else span(left_s) if left_s >= 1 else tr("expired"))
-        self.left.setToolTip(self.question.left_words(now_s))
+        self.left.setToolTip(self.question.wait_words(now_s))
         is_soon = left_s is not None and left_s < SOON_S
         self._icon.set_icon("hand", "deny" if is_soon else "ask")
 

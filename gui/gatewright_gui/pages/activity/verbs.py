@@ -11,7 +11,7 @@ from gatewright.workspace.api import GatewrightError, lineage_of
 from gatewright_gui.pages.activity.detail_pane import DetailPane
 from gatewright_gui.pages.activity.dialogs import RuleDialog
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import choose_save_file, shown
+from gatewright_gui.qt.dialog import choose_save_file, run_dialog
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.listing import Verb
@@ -118,7 +118,7 @@ class CallVerbs(QObject):
         tasks = self._context.tasks
         dialog.looked_at.connect(lambda: tasks.start(self._tell_change(dialog), "activity.change", replace=True))
         dialog.list.setCurrentRow(0)
-        if await shown(dialog) and dialog.chosen is not None and self._document.push(dialog.chosen.make):
+        if await run_dialog(dialog) and dialog.chosen is not None and self._document.push(dialog.chosen.make):
             await self._again(detail)
             await self.find_rule(detail)  # it stands elsewhere now
 

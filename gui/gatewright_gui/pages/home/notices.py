@@ -55,7 +55,7 @@ class WaitingBand(QFrame):
 
     def _say_left(self) -> None:
         if self._question is not None and self.isVisible():
-            self.left.setText(self._question.left_words(time.time()))
+            self.left.setText(self._question.wait_words(time.time()))
 
     def _deny(self) -> None:
         if self._question is not None:

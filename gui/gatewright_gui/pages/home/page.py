@@ -14,7 +14,7 @@ from gatewright_gui.pages.home.rows import RiskList, RiskModel, UnusedDelegate, 
 from gatewright_gui.pages.home.unused_dialog import Right, UnusedDialog
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.timeline import TimelineBar
-from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.dialog import run_dialog
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Part, column_of, holding, named, row_of, stack_of, stretch
 from gatewright_gui.qt.plaintext import button_text
@@ -27,11 +27,11 @@ from gatewright_gui.session.effects import (
     AgentReach,
     Risk,
     Unused,
+    count_unused,
     headline,
+    list_unused,
     reaches_of,
     risks_of,
-    unused_of,
-    unused_rights,
 )
 from gatewright_gui.session.recent_calls import DAYS, RecentCalls, RecentCallsWatch
 from gatewright_gui.session.verbs.rights import Target, edit_cells
@@ -193,7 +193,7 @@ class HomePage(Page):
             if not unknown or self._recent.since_s is None:
                 break
             used = self._recent.used
-            counted_now = await deriver.derive(unused_of, used, unknown)
+            counted_now = await deriver.derive(count_unused, used, unknown)
             if counted_now is not None and used is self._recent.used:
                 self._unused |= counted_now
                 self._show_used()
@@ -281,11 +281,11 @@ class HomePage(Page):
 
     async def _review_rights(self, agent_ids: Sequence[str]) -> None:
         context = self._context
-        rights = await context.deriver.derive(unused_rights, self._recent.used, agent_ids)
+        rights = await context.deriver.derive(list_unused, self._recent.used, agent_ids)
         if not rights:
             return
         dialog = UnusedDialog(self.window(), rights, self._since)
-        if await shown(dialog):
+        if await run_dialog(dialog):
             edit_cells(context.document, context.deriver, context.tasks, _cells(dialog.chosen), "off")
 
 

@@ -39,7 +39,7 @@ from gatewright_gui.qt.widget.button import CopyButton
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import IconLabel, Label
-from gatewright_gui.session.clients import ClientFile, edit_of_client, known_client_files
+from gatewright_gui.session.clients import ClientFile, edit_of_client, list_client_files
 from gatewright_gui.session.coding_agents import HostScope, HostStatus, edit_to_install, hosts_beside, new_agent_of
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.exporting import (
@@ -477,7 +477,7 @@ class PublishDialog(QDialog):
 def _client_rows(document: Document, agent_id: str) -> list[PublishRow]:
     """Rows for what the gateway would change in each client's file, those that are there first."""
     rows: list[PublishRow] = []
-    for file in sorted(known_client_files(document), key=lambda one: not one.path.is_file()):
+    for file in sorted(list_client_files(document), key=lambda one: not one.path.is_file()):
         name = f"{file.client.name}: {file.path}"
         try:
             edit = edit_of_client(document, file, agent_id).edit

@@ -11,7 +11,7 @@ from gatewright_gui.pages.access.rules.reading_row import LABEL, ReadingRow
 from gatewright_gui.pages.access.rules.words_field import WordsField
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.servers.room_pane import ConfineBand, RoomDialog
-from gatewright_gui.qt.dialog import Choice, ask, shown
+from gatewright_gui.qt.dialog import Choice, ask, run_dialog
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
@@ -230,7 +230,7 @@ class SettingsPage(Page):
         try:
             value = self._value_of(setting)
             if section.made_of is not None and whole.value_in(policy) is None:
-                value = section.made({one: self._value_of(one) for one in section.settings})
+                value = section.build({one: self._value_of(one) for one in section.settings})
                 after = whole.put_into(policy, value)
             else:
                 if setting.is_required and not value:
@@ -261,7 +261,7 @@ class SettingsPage(Page):
 
     async def _show_room(self) -> None:
         context = self._context
-        await shown(RoomDialog(self, self._document, context.tasks, context.sizes, context.selection.agent_id))
+        await run_dialog(RoomDialog(self, self._document, context.tasks, context.sizes, context.selection.agent_id))
 
     async def _trust(self, setting: Setting, written: str, after: Policy) -> None:
         """A folder outside is used only once the operator trusted it."""

@@ -19,7 +19,7 @@ from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label, SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
-from gatewright_gui.session.draft import written_over
+from gatewright_gui.session.draft import text_over
 from gatewright_gui.session.filetext import FileText, file_text
 
 OUTLINE_SIZES = (200, 800)
@@ -147,7 +147,7 @@ class TextPage(Page):
 
     def _read(self, over: str) -> str:
         self.code.take_typed()
-        return written_over(over, self.editor.lines)
+        return text_over(over, self.editor.lines)
 
     def _go_to_part(self, line: int) -> None:
         """To the line that begins a part, wherever it stands in what is typed."""

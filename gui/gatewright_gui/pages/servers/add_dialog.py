@@ -18,7 +18,7 @@ from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.message_bar import FootBars, ProgressStrip
-from gatewright_gui.session.clients import ClientFile, ClientServer, known_client_files, servers_in
+from gatewright_gui.session.clients import ClientFile, ClientServer, list_client_files, servers_in
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.toolfiles import ToolFileReader, add_tools, defines_tools
 
@@ -73,7 +73,7 @@ class AddDialog(FormDialog):
             QPushButton(tr("From a file")), "catalog_add.file", spoken=tr("Servers of a client, or tools of a file")
         )
         tie_icon(self.file_button, "download")
-        self.file_button.setMenu(self._menu(known_client_files(document)))
+        self.file_button.setMenu(self._menu(list_client_files(document)))
         self.list = named(QListWidget(), "catalog_add.list", spoken=tr("Servers that were found"))
         self.list.setItemDelegate(Delegate(self.list))
         self.list.setWordWrap(True)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton, QWidget
 
 from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import FormDialog, shown
+from gatewright_gui.qt.dialog import FormDialog, run_dialog
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
@@ -20,7 +20,7 @@ from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.asked_today import AskedRule, AskedToday
-from gatewright_gui.session.clients import ClientEdit, ClientFile, edit_of_client, known_client_files, write_edit
+from gatewright_gui.session.clients import ClientEdit, ClientFile, edit_of_client, list_client_files, write_edit
 from gatewright_gui.session.coding_agents import (
     HostEdit,
     HostScope,
@@ -109,7 +109,7 @@ async def put_gate(parent: QWidget, context: PageContext, status: HostStatus) ->
     """Ask how a coding agent is to ask the gate and write that into its file; return what was written."""
     document = context.document
     dialog = CodingAgentDialog(parent, document, status, context.selection.agent_id)
-    if not await shown(dialog) or dialog.change is None:
+    if not await run_dialog(dialog) or dialog.change is None:
         return None
     if document.is_dirty and not await context.save():
         return None
@@ -128,7 +128,7 @@ class ClientDialog(FormDialog):
         self, parent: QWidget | None, document: Document, agent_id: str | None, chosen: ClientFile | None = None
     ) -> None:
         super().__init__(parent, "client", tr("Connect a client"), tr("Write file"))
-        self._document, self._files = document, known_client_files(document)
+        self._document, self._files = document, list_client_files(document)
         self.change: ClientEdit | None = None
         self.file = named(QComboBox(), "client.file", spoken=tr("Client and its file"))
         for file in sorted(self._files, key=lambda file: not file.path.is_file()):
@@ -203,7 +203,7 @@ async def connect_client(parent: QWidget, context: PageContext, file: ClientFile
     """Ask for a client's file, with ``file`` chosen first, and write it; return what was written."""
     document = context.document
     dialog = ClientDialog(parent, document, context.selection.agent_id, file)
-    if not await shown(dialog) or dialog.change is None:
+    if not await run_dialog(dialog) or dialog.change is None:
         return None
     if document.is_dirty and not await context.save():  # what is not saved the client would not get
         return None

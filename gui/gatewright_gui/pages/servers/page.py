@@ -32,8 +32,8 @@ from gatewright_gui.pages.servers.gate_dialogs import AskedDialog, asked_words, 
 from gatewright_gui.pages.servers.rows import COLUMNS, ServerDelegate, ServerModel
 from gatewright_gui.pages.servers.server_dialogs import ObserveDialog, ProposedServer, TrustDialog
 from gatewright_gui.pages.servers.tools import AcceptDialog
-from gatewright_gui.qt.dialog import Choice, ask, choose_open_file, shown
-from gatewright_gui.qt.filedialog import dropped_path
+from gatewright_gui.qt.dialog import Choice, ask, choose_open_file, run_dialog
+from gatewright_gui.qt.filedialog import path_of_drop
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.listing import Listing, Verb
@@ -43,7 +43,7 @@ from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
-from gatewright_gui.session.asked_today import AskedToday, asked_today, mending_of
+from gatewright_gui.session.asked_today import AskedToday, mending_of, questions_today
 from gatewright_gui.session.catalogs import CatalogRow, Catalogs
 from gatewright_gui.session.clients import ClientFile, Clients, ClientStatus
 from gatewright_gui.session.coding_agents import HostStatus, edit_to_remove
@@ -57,13 +57,13 @@ from gatewright_gui.session.servers import (
     Known,
     catalog_facts,
     client_facts,
-    connected_facts,
+    connection_facts,
     host_facts,
-    proposed_effects,
     rows_of,
+    waiting_effects,
 )
 from gatewright_gui.session.verbs import catalogs as verbs
-from gatewright_gui.session.verbs.operations import closed_at_first
+from gatewright_gui.session.verbs.operations import groups_to_close
 from gatewright_gui.session.verbs.policy import set_observed
 
 LOOK_MS = 500
@@ -178,12 +178,12 @@ class ServersPage(Page):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
         """A file may be dropped."""
-        if self._document.is_open and dropped_path(event) is not None:
+        if self._document.is_open and path_of_drop(event) is not None:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
         """The configuration file of a client."""
-        path = dropped_path(event)
+        path = path_of_drop(event)
         if path is not None:
             event.acceptProposedAction()
             self._start(self._add(path))
@@ -285,7 +285,7 @@ class ServersPage(Page):
         """Count what waits of a server, once for each list of it."""
         held, now = self._proposed.get(row.catalog_id), (id(row.waiting), self._of_snapshot)
         if held is None or held[0] != now:
-            found = proposed_effects(row, self._tools.get(row.catalog_id, {}))
+            found = waiting_effects(row, self._tools.get(row.catalog_id, {}))
             held = self._proposed[row.catalog_id] = now, found
         return held[1]
 
@@ -342,7 +342,7 @@ class ServersPage(Page):
             case ClientStatus() as subject if row is not None:
                 facts = client_facts(subject, row)
             case Connected() as subject:
-                facts = connected_facts(subject)
+                facts = connection_facts(subject)
             case _:
                 row = None
         self.detail.show_row(row, facts)
@@ -517,7 +517,7 @@ class ServersPage(Page):
     async def _add(self, path: Path | None) -> None:
         while True:
             dialog = AddDialog(self, self._document, self._context.tasks, path)
-            accepted = await shown(dialog)
+            accepted = await run_dialog(dialog)
             if not dialog.asks_file:
                 break
             start = self._document.workspace.folder
@@ -530,7 +530,7 @@ class ServersPage(Page):
         if added:
             if is_first:
                 chosen = self._context.selection
-                chosen.close_groups(chosen.closed_groups | closed_at_first(self._document))
+                chosen.close_groups(chosen.closed_groups | groups_to_close(self._document))
             self._refresh()
             self.choose("catalog", added[0])
             await self._trust([row for row in self._untrusted if row.catalog_id in added])
@@ -560,7 +560,7 @@ class ServersPage(Page):
         asked = self._proposals(rows)
         is_trusted = all(row.is_trusted for row in rows)
         dialog = TrustDialog(self, self._document, self._context.tasks, asked, is_trusted=is_trusted)
-        if not await shown(dialog):
+        if not await run_dialog(dialog):
             return
         ids = [row.catalog_id for row in rows]
         if self._proposals([row for row in self.catalogs.rows if row.catalog_id in ids]) != asked:
@@ -610,7 +610,7 @@ class ServersPage(Page):
         dialog = AcceptDialog(
             self, self._waiting, {name: one for part in self._tools.values() for name, one in part.items()}
         )
-        if not await shown(dialog):
+        if not await run_dialog(dialog):
             return
         chosen = dialog.chosen
         if any(waiting[row.catalog_id] != row.waiting for row in self.catalogs.rows if row.catalog_id in chosen):
@@ -627,7 +627,7 @@ class ServersPage(Page):
         until_s: float | None = None
         if not is_observed(row.state.catalog, time.time()):
             dialog = ObserveDialog(self, self._document, row.catalog_id)
-            if not await shown(dialog):
+            if not await run_dialog(dialog):
                 return
             until_s = dialog.until_s
         set_observed(self._document, [Observed(ObservedKind.CATALOG, row.catalog_id, until_s or 0.0)], until_s)
@@ -689,7 +689,7 @@ class ServersPage(Page):
         found: dict[str, AskedToday] = {}
         for agent_id in agents:
             with suppress(GatewrightError):  # the log itself says why it cannot be read
-                asked = await self._context.deriver.derive_in_pieces(asked_today, _ignore, agent_id, since_s)
+                asked = await self._context.deriver.derive_in_pieces(questions_today, _ignore, agent_id, since_s)
                 if asked is not None and asked.asked:
                     found[agent_id] = asked
         if isValid(self):
@@ -698,7 +698,7 @@ class ServersPage(Page):
 
     async def _show_asked(self, agent_id: str) -> None:
         dialog = AskedDialog(self, agent_id, self._asked[agent_id])
-        if not await shown(dialog) or dialog.chosen is None:
+        if not await run_dialog(dialog) or dialog.chosen is None:
             return
         mending = await asyncio.to_thread(mending_of, self._document.workspace, dialog.chosen)
         if mending is None:

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QSizePolicy, QW
 from shiboken6 import isValid
 
 from gatewright_gui.pages.servers.room_browser import RoomBrowser, fitting_height
-from gatewright_gui.qt.dialog import FormDialog, shown
+from gatewright_gui.qt.dialog import FormDialog, run_dialog
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
@@ -112,7 +112,7 @@ class ConfineBand(QWidget):
         self._tasks.start(self._unconfine(self._catalog_id), f"{self._name}.unconfine", replace=True)
 
     async def _unconfine(self, catalog_id: str | None) -> None:
-        if await shown(UnconfineDialog(self, catalog_id)):
+        if await run_dialog(UnconfineDialog(self, catalog_id)):
             verbs.unconfine(self._document, catalog_id)
 
 

@@ -24,7 +24,7 @@ from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.label import IconLabel, Label
-from gatewright_gui.session.confinement import USE_WORDS, tried_room, written_place
+from gatewright_gui.session.confinement import USE_WORDS, place_name, trial_room
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.servers import FORM, moment_words
 from gatewright_gui.session.verbs.operations import lists_tool
@@ -133,7 +133,7 @@ class TrustDialog(FormDialog):
 
     def _show(self) -> None:
         if self._catalogs:
-            rooms = [tried_room(self._document, one, self.places[name]) for name, one in self._catalogs.items()]
+            rooms = [trial_room(self._document, one, self.places[name]) for name, one in self._catalogs.items()]
             self.browser.set_rooms(rooms)
             self._show_place()
 
@@ -171,7 +171,7 @@ class TrustDialog(FormDialog):
         server = self._current
         found = await choose_folder(self, tr("A folder for {server}", server=server), self._document.workspace.folder)
         if found is not None and isValid(self):
-            self.add_place(server, written_place(self._document, found))
+            self.add_place(server, place_name(self._document, found))
 
     def _fill_sources(self) -> None:
         self.source_menu.clear()

@@ -312,7 +312,7 @@ class ApprovalBar(QWidget):
         if question is None:
             return
         now_s = time.time()
-        parts = [question.left_words(now_s)]
+        parts = [question.wait_words(now_s)]
         if question.asked_wall_s:
             ago_s = now_s - question.asked_wall_s
             parts.append(tr("asked {time} ago", time=span(ago_s)) if ago_s >= 1 else tr("asked just now"))

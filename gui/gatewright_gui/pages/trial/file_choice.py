@@ -13,7 +13,7 @@ from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.trial.form import FormPane
 from gatewright_gui.pages.trial.json_value import Path
-from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.dialog import run_dialog
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
@@ -211,7 +211,7 @@ class FilePick(QObject):
         chosen = self._form.form.value(path)
         begun = chosen if isinstance(chosen, str) else ""
         dialog = BrowseDialog(cast("QWidget", self._form), self._files, begun, takes_folders=self._takes_folders(path))
-        if await shown(dialog) and dialog.choice is not None:
+        if await run_dialog(dialog) and dialog.choice is not None:
             several = len({row.place for row in self._files.rows}) > 1
             is_asked = "source" in self._form.form.fields(()) and several
             self._form.put_file(path, dialog.choice.path, dialog.choice.place if is_asked else None)

@@ -26,7 +26,7 @@ from gatewright_gui.pages.trial.history_model import (
     HistoryDelegate,
 )
 from gatewright_gui.pages.trial.table import table_of, verdict_width
-from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.dialog import run_dialog
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.menu import add_action, popup_menu
@@ -228,7 +228,7 @@ class HistoryPanel(QWidget):
 
     async def _show_comparison(self, one: CallRecord, other: CallRecord) -> None:
         told = await asyncio.to_thread(compared, one, other)
-        await shown(CompareDialog(self.window(), told))
+        await run_dialog(CompareDialog(self.window(), told))
 
     def _copy(self) -> None:
         """The chosen calls as JSON."""

@@ -25,7 +25,7 @@ from gatewright_gui.pages.trial.live import LiveBar
 from gatewright_gui.pages.trial.outcome import OutcomePanel
 from gatewright_gui.pages.trial.request import RequestPanel
 from gatewright_gui.pages.trial.verdict import ExactDialog
-from gatewright_gui.qt.dialog import choose_save_file, shown
+from gatewright_gui.qt.dialog import choose_save_file, run_dialog
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, holding, stretch
 from gatewright_gui.qt.widget import Splitter
@@ -250,7 +250,7 @@ class TrialPage(Page):
         )
 
     def _show_exact(self, record: CallRecord) -> None:
-        self._context.tasks.start(shown(ExactDialog(self, record)), "console.exact", replace=True)
+        self._context.tasks.start(run_dialog(ExactDialog(self, record)), "console.exact", replace=True)
 
     # whether what is shown of a call is still of the call that is filled in
 

@@ -41,7 +41,7 @@ from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.qt.widget.text_field import MAX_LAID_OUT
-from gatewright_gui.session.calls import CallRequest, ShownTool, restored, visible
+from gatewright_gui.session.calls import CallRequest, ShownTool, restore_call, visible
 from gatewright_gui.session.readings import COMPOSITION
 
 
@@ -318,7 +318,7 @@ class RequestPanel(QWidget):
     async def _restore(self, context: PageContext, call: PastedCall, agent_id: str) -> None:
         """A provider's spelling is undone, as it is where a model's call comes in."""
         try:
-            found = await context.deriver.derive(restored, agent_id, call.format, call.name, call.arguments)
+            found = await context.deriver.derive(restore_call, agent_id, call.format, call.name, call.arguments)
         except GatewrightError:
             found = None
         self._put_call(call, *(found or (call.name, call.arguments)))

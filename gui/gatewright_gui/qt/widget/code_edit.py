@@ -21,7 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
 from gatewright_gui.qt.fold import Fold, Foldable, Folded
-from gatewright_gui.qt.highlighter import STRONGER, mixed
+from gatewright_gui.qt.highlighter import STRONGER, mix
 from gatewright_gui.qt.linediff import ChangedLetters
 from gatewright_gui.qt.look import Role, current_look, role_pair
 from gatewright_gui.qt.textfind import Hit
@@ -147,7 +147,7 @@ class CodeEdit(QPlainTextEdit):
         if not self.is_filling and not any(self._is_closed_row(row) for row in range(first, last + 1)):
             return super().createMimeDataFromSelection()
         data = QMimeData()
-        data.setText(self._folded.written_out(first, last))
+        data.setText(self._folded.whole_text(first, last))
         return data
 
     def _show(self, folded: Folded, needed_row: int) -> None:
@@ -321,7 +321,7 @@ class CodeEdit(QPlainTextEdit):
             cursor = self._cursor_over(letters.line, letters.start, letters.end)
             if cursor is not None:
                 pair = palette.diff_added if letters.is_added else palette.diff_removed
-                yield _selection(cursor, mixed(pair.soft, pair.fg, STRONGER))
+                yield _selection(cursor, mix(pair.soft, pair.fg, STRONGER))
 
     def _hit_marks(self, first: int, last: int) -> Iterator[QTextEdit.ExtraSelection]:
         palette, current = current_look().palette, self._hits[self._current_hit] if self._hits else None

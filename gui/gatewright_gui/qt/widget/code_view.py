@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 from gatewright_gui.qt.fold import Foldable
 from gatewright_gui.qt.highlighter import IN_VIEW, Highlighter, ViewHighlighter
 from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.linediff import ChangedLetters, changed_letters, line_numbers
+from gatewright_gui.qt.linediff import ChangedLetters, letter_changes, line_numbers
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.syntax import Language
 from gatewright_gui.qt.textfind import Hit
@@ -185,7 +185,7 @@ class CodeView(QWidget):
         """
         self._set(text, "diff")
         if letters is None:
-            letters = changed_letters(text) if len(text) <= MAX_HIGHLIGHTED else ()
+            letters = letter_changes(text) if len(text) <= MAX_HIGHLIGHTED else ()
         if self._is_in_view(text, "diff"):
             self._in_view.mark_letters({line: list(part) for line, part in groupby(letters, lambda one: one.line)})
         else:

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.textfind import MAX_HITS, Hit, found
+from gatewright_gui.qt.textfind import MAX_HITS, Hit, find
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.code_edit import CodeEdit
 from gatewright_gui.qt.widget.label import Label
@@ -95,7 +95,7 @@ class FindBar(QWidget):
     def refresh(self) -> None:
         """Look again, after the text changed; nothing scrolls."""
         if not self.isHidden():
-            self._hits = found(self._editor.lines, self.field.text().strip())
+            self._hits = find(self._editor.lines, self.field.text().strip())
             self._index = min(self._index, max(len(self._hits) - 1, 0))
             self._tell()
 
@@ -117,7 +117,7 @@ class FindBar(QWidget):
             super().keyPressEvent(event)
 
     def _search(self, wanted: object) -> None:
-        self._hits = found(self._editor.lines, str(wanted))
+        self._hits = find(self._editor.lines, str(wanted))
         self._index = 0
         self._show_hit()
 

@@ -119,7 +119,7 @@ def lists_tool(tools: tuple[str, ...] | None, facts: ToolFacts) -> bool:
     return tools is None or any(names_tool(name, facts) for name in tools)
 
 
-def closed_at_first(document: Document) -> frozenset[str]:
+def groups_to_close(document: Document) -> frozenset[str]:
     """The groups of tools to show closed: the built-in ones where there are catalogs and no agent has one of ours."""
     ours = [facts for facts in document.catalog if facts.origin == BUILT_IN]
     used = any(lists_tool(agent.tools, facts) for agent in document.agents for facts in ours)
@@ -162,7 +162,7 @@ def _names_in_rule(rule: ToolRule, facts: ToolFacts) -> frozenset[str]:
 Paths = Mapping[str, PathUse]
 
 
-def declared_paths(policy: Policy, tool: str, major: int) -> Paths:
+def paths_declaration(policy: Policy, tool: str, major: int) -> Paths:
     """The policy's declaration of the arguments now."""
     return _settings(policy, tool, major).paths
 
@@ -183,7 +183,7 @@ def paths_refusal(document: Document, tool: str, major: int, wanted: Paths) -> s
     return document.refusal(lambda policy, _tools: paths_edit(policy, tool, major, wanted))
 
 
-def declared_trust(policy: Policy, tool: str, major: int) -> Trust | None:
+def trust_declaration(policy: Policy, tool: str, major: int) -> Trust | None:
     """The author of the tool's results by the policy; None where it does not say."""
     return _settings(policy, tool, major).trust
 

@@ -101,7 +101,7 @@ def difference(workspace: Workspace, plan: Plan, agent_id: str, tell: Callable[[
     return tell(agent_diff(policy.agents[agent_id], after.agents[agent_id], was, now))
 
 
-def planned(workspace: Workspace, plan: Plan) -> Planned:
+def plan_edit(workspace: Workspace, plan: Plan) -> Planned:
     """The edit for all agents of the plan, checked; not on the GUI thread."""
     try:
         edit = edit_of(workspace.policy, workspace.catalog, plan)

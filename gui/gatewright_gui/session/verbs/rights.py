@@ -197,7 +197,7 @@ def edit_tools(document: "Document", agent_id: str, targets: Sequence[Target], w
     return done
 
 
-def worked_out(workspace: Workspace, agent_id: str, targets: Sequence[Target], wanted: Wish | Tick) -> tuple[Edit, str]:
+def work_out(workspace: Workspace, agent_id: str, targets: Sequence[Target], wanted: Wish | Tick) -> tuple[Edit, str]:
     """The edit that `edit_tools` would make, and what it would say, for the worker process. Raises EditRefused."""
     policy, catalog, table = workspace.policy, workspace.catalog, _table(targets)
     edit = _edit_of(policy, catalog, agent_id, table, wanted)
@@ -307,7 +307,7 @@ class ManyRights:
             asked, worked = self._waiting.popleft(), None
             try:
                 while worked is None and document.is_open:  # another edit meanwhile makes it another question
-                    worked = await self._deriver.derive(worked_out, *asked)
+                    worked = await self._deriver.derive(work_out, *asked)
             except EditRefused as error:
                 document.say("warning", str(error))
             if worked is not None:
@@ -336,7 +336,7 @@ def edit_cells(document: "Document", deriver: "Deriver", tasks: "TaskOwner", cel
 
 async def _edit_beside(document: "Document", deriver: "Deriver", cells: Cells, wanted: Wish | Tick) -> None:
     try:
-        edit = await deriver.derive(planned_cells, cells, wanted)
+        edit = await deriver.derive(plan_cells, cells, wanted)
     except EditRefused as error:
         document.say("warning", str(error))
         return
@@ -347,7 +347,7 @@ async def _edit_beside(document: "Document", deriver: "Deriver", cells: Cells, w
         document.push(lambda _policy, _catalog: edit)
 
 
-def planned_cells(workspace: Workspace, cells: Cells, wanted: Wish | Tick) -> Edit:
+def plan_cells(workspace: Workspace, cells: Cells, wanted: Wish | Tick) -> Edit:
     """The edit of these cells, named; empty when all is so already. Raises EditRefused."""
     return _cells_edit(workspace.policy, workspace.catalog, cells, wanted)
 

@@ -107,7 +107,7 @@ def remove_refusal(document: Document, source: Source) -> str:
     return document.refusal(lambda policy, _tools: sourceedit.remove_source(policy, _now(policy, source).source_id))
 
 
-def listed_by(document: Document, source_id: str) -> tuple[str, ...]:
+def agents_listing(document: Document, source_id: str) -> tuple[str, ...]:
     """The agents that have a list of their sources with this one in it."""
     agents = document.policy.agents.values()
     return tuple(agent.agent_id for agent in agents if agent.sources is not None and source_id in agent.sources)

@@ -9,7 +9,7 @@ from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError, frozen
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import Choice, ask, shown
+from gatewright_gui.qt.dialog import Choice, ask, run_dialog
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role
@@ -204,4 +204,4 @@ class Blocks(QObject):
             words = tr(_DONE.get(told.outcome, "`{path}`: {why}"), path=told.path, why=told.why)
             self._context.document.say("warning" if told.is_conflict else "info", words)
         if told.is_conflict:
-            await shown(BothDialog(self._page, told))
+            await run_dialog(BothDialog(self._page, told))

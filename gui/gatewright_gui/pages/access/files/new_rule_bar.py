@@ -139,7 +139,7 @@ class NewRuleBar(QWidget):
         level, found = Permission(str(self.level.currentData())), self._found
         self.change.setText(found.change_words(level) if found is not None else "")
         self.change.setVisible(bool(self.change.text()))
-        self._opens.setVisible(found is not None and bool(found.opened(level)))
+        self._opens.setVisible(found is not None and bool(found.openings(level)))
 
     def _add(self) -> None:
         text = self.pattern.text().strip()

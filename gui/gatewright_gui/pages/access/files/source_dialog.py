@@ -28,7 +28,7 @@ from gatewright.workspace.api import EditRefused, GatewrightError, Permission, P
 from gatewright_gui.pages.access.files.level import level_combo
 from gatewright_gui.pages.access.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import CheckedDialog, Choice, ask, shown
+from gatewright_gui.qt.dialog import CheckedDialog, Choice, ask, run_dialog
 from gatewright_gui.qt.filedialog import dress
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
@@ -335,7 +335,7 @@ class SourceQuestions(QObject):
 
     async def _ask_settings(self, before: Source | None) -> None:
         document, dialog = self._document, SourceDialog(self._page, self._document, before)
-        if not await shown(dialog):
+        if not await run_dialog(dialog):
             return
         source = dialog.source
         if dialog.trusts:
@@ -361,7 +361,7 @@ class SourceQuestions(QObject):
         if refusal := sources.remove_refusal(document, source):
             document.say("warning", tr("source `{source}` stays: {reason}", source=source_id, reason=refusal))
             return
-        agents = sources.listed_by(document, source_id)
+        agents = sources.agents_listing(document, source_id)
         text = tr("Its rules go with it; no file is touched. Undo brings it back.")
         if agents:
             names = ", ".join(agents[:4])

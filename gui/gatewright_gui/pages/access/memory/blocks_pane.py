@@ -15,7 +15,7 @@ from gatewright_gui.pages.access.memory.settings_form import LEVELS
 from gatewright_gui.pages.access.memory.text_dialog import Asked, TextDialog
 from gatewright_gui.pages.access.memory.value_pane import Draft
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import Choice, ask, shown
+from gatewright_gui.qt.dialog import Choice, ask, run_dialog
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
@@ -386,7 +386,7 @@ class BlocksPane(QWidget):
 
     async def _create(self) -> None:
         dialog = CreateDialog(self, self._agent_id, self._context.tasks, self._blocks.create)
-        if await shown(dialog):
+        if await run_dialog(dialog):
             self._wanted = dialog.label.text()
 
     async def _delete(self) -> None:
@@ -409,14 +409,14 @@ class BlocksPane(QWidget):
     async def _add(self) -> None:
         content = self.detail.content
         dialog = TextDialog(self, tr("Add to the end"), (Asked("text", tr("What is to be added")),), tr("Add"))
-        if content is not None and await shown(dialog):
+        if content is not None and await run_dialog(dialog):
             await self._blocks.append(content, dialog.texts["text"])
 
     async def _replace(self) -> None:
         content = self.detail.content
         asked = Asked("old", tr("The first place with this text"), 4), Asked("new", tr("becomes"), 4, is_needed=False)
         dialog = TextDialog(self, tr("Replace a part"), asked, tr("Replace"))
-        if content is not None and await shown(dialog):
+        if content is not None and await run_dialog(dialog):
             texts = dialog.texts
             await self._blocks.replace(content, texts["old"], texts["new"], everywhere=False)
 

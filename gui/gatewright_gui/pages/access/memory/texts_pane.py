@@ -18,7 +18,7 @@ from gatewright_gui.pages.access.memory.text_dialog import Asked, TextDialog
 from gatewright_gui.pages.access.memory.value_pane import memory_button
 from gatewright_gui.pages.access.memory.weight_field import WeightField
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import Choice, ask, shown
+from gatewright_gui.qt.dialog import Choice, ask, run_dialog
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.table_model import RowModel
@@ -227,7 +227,7 @@ class ArchivePane(TextsPane):
         )
         agent_id = self._agent_id
         dialog = TextDialog(self, tr("Insert into the archive"), asked, tr("Insert"), _metadata_fault)
-        if await shown(dialog):
+        if await run_dialog(dialog):
             texts = dialog.texts
             metadata: dict[str, JsonValue] = json.loads(texts["metadata"].strip() or "{}")
             await self._remembered.insert(agent_id, texts["text"], metadata)
@@ -405,7 +405,7 @@ class NotesPane(TextsPane):
         dialog = TextDialog(
             self, tr("A note for {user}", user=user), (Asked("text", tr("What is to be remembered")),), tr("Keep it")
         )
-        if await shown(dialog):
+        if await run_dialog(dialog):
             await self._remembered.add_note(user, dialog.texts["text"])
 
     async def _delete(self) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.session.context import ContextText, context_text, text_tokens
-from gatewright_gui.session.preview import Base, Comparison, Preview, Reception, compared, preview, reception
+from gatewright_gui.session.preview import Base, Comparison, Preview, Reception, compare_agent, preview, reception
 from gatewright_gui.session.tokens import TokenReport, token_report
 
 AnswerT = TypeVar("AnswerT")
@@ -85,7 +85,9 @@ class Answers(QObject):
             agent_id, tool, provider = wanted.agent_id, wanted.tool, wanted.provider
             derive = self._context.deriver.derive
             self._ask(
-                "preview.difference", lambda: derive(compared, agent_id, tool, provider, base), self._take_comparison
+                "preview.difference",
+                lambda: derive(compare_agent, agent_id, tool, provider, base),
+                self._take_comparison,
             )
 
     def ask_context(self, agent_id: str | None) -> None:

@@ -7,14 +7,14 @@ from shiboken6 import isValid
 
 from gatewright.workspace.api import Verdict, asks_to_read
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import FormDialog, shown
+from gatewright_gui.qt.dialog import FormDialog, run_dialog
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.session.read_only import READ_ONLY, Reads, basis_words, counted_words, read_only_rows
+from gatewright_gui.session.read_only import READ_ONLY, Reads, basis_words, count_words, read_only_rows
 from gatewright_gui.session.verbs.policy import set_reading
 
 LABEL = mark("All that only reads")
@@ -51,7 +51,7 @@ class ReadingDialog(FormDialog):
         if agent_id is not None:
             note = tr("What asks {agent} nevertheless: a key for a tool, a policy rule, a level.", agent=agent_id)
         self.lay_out(
-            Label(counted_words(rows), wraps=True), stretch(self.view), named(Label(note, wraps=True), kind="muted")
+            Label(count_words(rows), wraps=True), stretch(self.view), named(Label(note, wraps=True), kind="muted")
         )
         self.accept_button.setDefault(True)
         self.resize(860, 440)
@@ -104,13 +104,13 @@ class ReadingRow(QWidget):
     async def _find(self) -> None:
         rows = await self._context.deriver.derive(read_only_rows)
         if rows is not None and isValid(self):
-            self.words.setText(counted_words(rows))
+            self.words.setText(count_words(rows))
 
     async def _show_which(self) -> None:
         agent_id = self._context.selection.agent_id
         rows = await self._context.deriver.derive(read_only_rows, agent_id)
         if rows is not None and isValid(self):
-            await shown(ReadingDialog(self.window(), rows, agent_id))
+            await run_dialog(ReadingDialog(self.window(), rows, agent_id))
 
     def _write(self, on: bool) -> None:
         set_reading(self._document, asks=not on)

@@ -18,7 +18,7 @@ from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.text_field import LargeTextEdit, completer_of
 from gatewright_gui.session.argument import Argument
-from gatewright_gui.session.composing import From, Given, StepPicture, given_of, value_given
+from gatewright_gui.session.composing import From, Given, StepPicture, origin_of, value_given
 from gatewright_gui.session.condition import read_when, when_text
 from gatewright_gui.session.verbs.policy import Fault
 
@@ -62,7 +62,7 @@ class ArgumentRow(QWidget):
 
     def set_value(self, value: JsonValue, *, is_given: bool) -> None:
         """Show what stands in the step."""
-        given = given_of(value, self.argument) if is_given else Given("none")
+        given = origin_of(value, self.argument) if is_given else Given("none")
         self._show_given(given)
 
     @property
@@ -222,7 +222,7 @@ class StepForm(QWidget):
             if given[name].source == "none":
                 continue
             held = self.step.arguments.get(name)
-            if name in self.step.arguments and given[name] == given_of(held, self.rows[name].argument):
+            if name in self.step.arguments and given[name] == origin_of(held, self.rows[name].argument):
                 arguments[name] = held
                 continue
             try:

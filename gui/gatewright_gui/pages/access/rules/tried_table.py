@@ -10,7 +10,7 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.item_view import Delegate, put_icon, tint
-from gatewright_gui.session.audit_call import decided_words, outcome_words
+from gatewright_gui.session.audit_call import decision_words, outcome_words
 from gatewright_gui.session.comparison import Replay, ReplayedCall
 
 TIME, CALL, THEN, DRAFTED = range(4)
@@ -32,7 +32,7 @@ class TriedModel(RowModel[ReplayedCall]):
             case 2:
                 return outcome_words(call)
             case _:
-                after, before = decided_words(row.after), decided_words(row.before)
+                after, before = decision_words(row.after), decision_words(row.before)
                 return tr("{verdict}, today {before}", verdict=after, before=before) if row.is_changed else after
 
     def tip(self, row: ReplayedCall, _column: int) -> str:

@@ -25,7 +25,7 @@ from gatewright_gui.pages.access.tools.constraint import (
 from gatewright_gui.pages.access.tools.constraint_form import FIELDS, LABEL_WIDTH, ConstraintFields
 from gatewright_gui.pages.access.tools.limits import LimitRow
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import CheckedDialog, shown
+from gatewright_gui.qt.dialog import CheckedDialog, run_dialog
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
@@ -65,7 +65,7 @@ async def ask_constraint(
         )
     arguments = [replace(known.get(name, Argument(name)), giving=giving_of(facts, name, operations)) for name in names]
     dialog = ConstraintDialog(parent, wish, arguments, partial(verbs.constraint_refusal, document))
-    if await shown(dialog):
+    if await run_dialog(dialog):
         verbs.constrain(document, dialog.wish)
 
 

@@ -101,17 +101,17 @@ class DeclareMenu(QObject):
 
     async def _ask_paths(self, facts: ToolFacts) -> None:
         from gatewright_gui.pages.access.tools.paths_dialog import PathsDialog
-        from gatewright_gui.qt.dialog import shown
+        from gatewright_gui.qt.dialog import run_dialog
         from gatewright_gui.session.verbs import operations as verbs
 
         document = self._context.document
         dialog = PathsDialog(self._parent.window(), document, self._now(facts))
-        if await shown(dialog):
+        if await run_dialog(dialog):
             verbs.declare_paths(document, facts.name, facts.major, dialog.declared)
 
     async def _ask(self, facts: ToolFacts, *, wants_free: bool) -> None:
         from gatewright_gui.pages.access.tools.declare_dialog import DeclareDialog
-        from gatewright_gui.qt.dialog import shown
+        from gatewright_gui.qt.dialog import run_dialog
         from gatewright_gui.session.operation_field import full_survey
 
         document = self._context.document
@@ -120,5 +120,5 @@ class DeclareMenu(QObject):
             document.say("warning", tr("the schema of `{tool}` cannot be looked at", tool=facts.name))
             return
         dialog = DeclareDialog(self._parent.window(), document, facts, survey, wants_free=wants_free)
-        if await shown(dialog) and verbs.declare(document, facts.name, facts.major, dialog.declaration):
+        if await run_dialog(dialog) and verbs.declare(document, facts.name, facts.major, dialog.declaration):
             self.declared.emit(facts.name)

@@ -26,8 +26,8 @@ from gatewright_gui.session.right_columns import (
     OperationCell,
     Summary,
     differing,
+    sum_cells,
     summary_of,
-    summed,
     texts_of,
 )
 from gatewright_gui.session.right_grid import RightGrid
@@ -331,7 +331,7 @@ class MatrixModel(QAbstractTableModel):
             spans = [(one.start, one.start + len(one.operations)) for one in tools]
             if not self.is_filtering:  # then nothing is left out between the first and the last
                 spans = [(spans[0][0], spans[-1][1])]
-            return summed(b"".join([held.cells[start:end] for start, end in spans]))
+            return sum_cells(b"".join([held.cells[start:end] for start, end in spans]))
         if op < 0 and tool.has_operations:
             return summary_of(held.cells[tool.start : tool.start + len(tool.operations)])
         return OPERATION_CELLS[held.cells[tool.start + max(op, 0)]]

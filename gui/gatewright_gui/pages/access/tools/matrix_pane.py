@@ -22,7 +22,7 @@ from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import ElidedLabel, Label
 from gatewright_gui.qt.widget.text_field import SearchField
-from gatewright_gui.session.observed import noted_rows, noted_tool
+from gatewright_gui.session.observed import note_rows, note_tool
 from gatewright_gui.session.path_share import Shares
 from gatewright_gui.session.right_columns import Cell
 from gatewright_gui.session.right_grid import RightGrid
@@ -225,8 +225,8 @@ class MatrixPane(QWidget):
             return ()
         row = next((row for row in right.operations if row.operation == operation), None)
         reasons = tool_reasons(right) if row is None else operation_reasons(row)
-        rows = noted_rows(right, self._document.enforced_rights(agent_id).get(tool))
-        one = noted_tool(rows) if row is None or not rows else rows[right.operations.index(row)]
+        rows = note_rows(right, self._document.rights_if_enforced(agent_id).get(tool))
+        one = note_tool(rows) if row is None or not rows else rows[right.operations.index(row)]
         agent = policy.agents[agent_id]
         return (*observed_notes(policy, agent, right.facts, one), *reasons, *notes_of(policy, agent, right, operation))
 

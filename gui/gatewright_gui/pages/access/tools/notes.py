@@ -26,7 +26,7 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.pages.access.tools.limits import PlacedRule, rules_on, sentence
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.session.observed import Noted, observed_here, part_words
+from gatewright_gui.session.observed import Noted, observations_here, part_words
 from gatewright_gui.session.readings import Reading
 
 PROBLEM = mark("problem")
@@ -91,7 +91,7 @@ def observed_notes(policy: Policy, agent: Agent, facts: ToolFacts, noted: Noted 
             ),
             address,
         )
-        for part, address in observed_here(policy, agent, facts)
+        for part, address in observations_here(policy, agent, facts)
     ]
     would = noted.reasons if noted is not None else ()
     found += [Note(OBSERVED, tr("enforcing would say: {reason}", reason=one.text), one.address) for one in would]

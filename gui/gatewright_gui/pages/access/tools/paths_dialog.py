@@ -106,7 +106,7 @@ class PathsDialog(DeclarationDialog):
 
     def __init__(self, parent: QWidget | None, document: Document, facts: ToolFacts) -> None:
         super().__init__(parent, "paths", tr("Paths of {tool}", tool=facts.name), document, facts)
-        self._now = dict(verbs.declared_paths(document.policy, facts.name, facts.major))
+        self._now = dict(verbs.paths_declaration(document.policy, facts.name, facts.major))
         self.model = PathListModel(facts, self._now, self)
         self.view = declaration_list(tr("Arguments"), "paths.arguments")
         self.view.setModel(self.model)

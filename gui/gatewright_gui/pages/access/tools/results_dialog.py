@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QWidget
 from gatewright.workspace.api import AfterOutside, CatalogType, Policy, ToolFacts, Trust
 from gatewright_gui.pages.access.tools.declare_dialog import DeclarationDialog
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.dialog import run_dialog
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.widget.button import Segmented
@@ -36,7 +36,7 @@ def is_outside_as_found(document: Document, facts: ToolFacts) -> bool:
 
 def basis_words(document: Document, facts: ToolFacts) -> str:
     """The trust in a tool's results, and what it rests on."""
-    declared = verbs.declared_trust(document.policy, facts.name, facts.major)
+    declared = verbs.trust_declaration(document.policy, facts.name, facts.major)
     if declared is Trust.OUTSIDE:
         return tr("results from outside: the policy says so")
     if declared is Trust.OWN:
@@ -73,7 +73,7 @@ class ResultsDialog(DeclarationDialog):
 
     def __init__(self, parent: QWidget | None, document: Document, facts: ToolFacts) -> None:
         super().__init__(parent, "results", tr("Results of {tool}", tool=facts.name), document, facts)
-        self._now = verbs.declared_trust(document.policy, facts.name, facts.major)
+        self._now = verbs.trust_declaration(document.policy, facts.name, facts.major)
         self.choice = named(Segmented(tr("Who writes its results")), "results.choice")
         for key, (text, tip) in CHOICES.items():
             self.choice.add_segment(key, tr(text), tooltip=tr(tip))
@@ -117,5 +117,5 @@ class ResultsDialog(DeclarationDialog):
 async def ask_trust(context: PageContext, parent: QWidget, facts: ToolFacts) -> None:
     """Ask who writes the results of a tool, and write the answer into the policy."""
     dialog = ResultsDialog(parent.window(), context.document, facts)
-    if await shown(dialog):
+    if await run_dialog(dialog):
         verbs.declare_trust(context.document, facts.name, facts.major, dialog.chosen)

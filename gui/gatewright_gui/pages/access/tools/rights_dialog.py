@@ -41,7 +41,7 @@ from gatewright_gui.pages.access.tools.right_changes import (
 )
 from gatewright_gui.pages.access.tools.right_lines import KIND_WORDS, ChangeRow, lines_of
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import CheckedDialog, shown
+from gatewright_gui.qt.dialog import CheckedDialog, run_dialog
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Gap, Part, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
@@ -191,7 +191,7 @@ class RightsDialog(CheckedDialog):
         document.policy_changed.connect(self._work_out_anew)
         try:
             self.choose()
-            accepted = await shown(self)
+            accepted = await run_dialog(self)
         finally:
             document.policy_changed.disconnect(self._work_out_anew)
             self._context.tasks.cancel(WORK)
@@ -235,7 +235,7 @@ class RightsDialog(CheckedDialog):
                 )
                 self.progress.set_progress(done / len(plan.agent_ids), said)
                 self._show()
-            planned = await deriver.derive(verbs.planned, plan)
+            planned = await deriver.derive(verbs.plan_edit, plan)
         except EditRefused as error:  # an agent of the plan is gone
             planned = Planned(verbs.NO_EDIT, str(error))
         if planned is not None:

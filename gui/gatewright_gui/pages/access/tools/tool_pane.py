@@ -262,7 +262,7 @@ class ToolPane(QWidget):
         self._agent_id = agent_id if agent else ""
         sources = self._document.policy.sources_of(agent) if agent else ()
         self.shares.want((self._agent_id,) if agent else ())
-        rights, enforced = self._document.rights(self._agent_id), self._document.enforced_rights(self._agent_id)
+        rights, enforced = self._document.rights(self._agent_id), self._document.rights_if_enforced(self._agent_id)
         self.model.set_agent(agent, rights, sources, self._document.policy.catalogs, enforced)
         self.setEnabled(agent is not None)
         name = agent.agent_id if agent else ""

@@ -39,7 +39,7 @@ from gatewright_gui.pages.access.tools.row_state import (
 )
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.table_model import Index
-from gatewright_gui.session.observed import Noted, noted_rows, noted_tool
+from gatewright_gui.session.observed import Noted, note_rows, note_tool
 from gatewright_gui.session.path_share import Share, Shares
 from gatewright_gui.session.readings import Reading
 from gatewright_gui.session.tokens import count_words
@@ -193,10 +193,10 @@ class ToolTreeModel(QAbstractItemModel):
         if name not in self._enforced:
             return None
         if name not in self._noted:
-            self._noted[name] = noted_rows(tool, self._enforced[name])
+            self._noted[name] = note_rows(tool, self._enforced[name])
         rows = self._noted[name]
         if operation is None:
-            return noted_tool(rows)
+            return note_tool(rows)
         return rows[tool.facts.operation_names.index(operation.operation)] if rows else None
 
     def set_readings(self, readings: Mapping[str, Reading]) -> None:
