@@ -124,8 +124,8 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
         await until(lambda: matrix.model.rowCount() == 2 + len(EIGHT), "its operations")
     async with during("choose cells of several agents"):
         await hand.key("Down", "shift+Right", "shift+Right", "shift+Right", "shift+Right")
-        await until(lambda: sum(len(row) for row in matrix.chosen_cells().values()) == 5, "five cells")
-    chosen = tuple(matrix.chosen_cells())
+        await until(lambda: sum(len(row) for row in matrix.cell_choice().values()) == 5, "five cells")
+    chosen = tuple(matrix.cell_choice())
     before = document.undo_stack.count()
     async with during("ask first in several cells"):
         await hand.key("alt+k")

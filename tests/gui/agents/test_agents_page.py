@@ -788,5 +788,5 @@ async def test_a_copy_named_by_enter_is_copied_by_the_same_keys_again(window: Ma
         await settled(window)
 
         assert len(window.document.agents) == before + count
-        assert agents_pane(window).chosen() == (window.selection.agent_id,)
+        assert agents_pane(window).choice() == (window.selection.agent_id,)
         assert agents_pane(window).view.hasFocus()

@@ -215,7 +215,7 @@ async def test_the_selection_stays_though_the_rights_of_the_next_agent_come_late
         for _ in range(3):
             press(window, Qt.Key.Key_Right, SHIFT)
             await settled(window)
-        assert list(pane_of(window).chosen_cells()) == [f"agent_{number:04}" for number in range(4)]
+        assert list(pane_of(window).cell_choice()) == [f"agent_{number:04}" for number in range(4)]
     finally:
         await end(window)
 
@@ -600,11 +600,11 @@ async def test_the_names_of_a_group_and_of_an_open_tool_stay_while_its_rows_scro
     view, model = pane.view, pane.model
     pane.model.set_all_open(on=True)
     head, tool = model.row_of(Place("", None, BUILT_IN)), model.row_of(Place("file", None))
-    assert view.pinned() == ()
+    assert view.rows_on_top() == ()
     view.verticalScrollBar().setValue(view.rowHeight(0) * (tool + 3))
     await settled(window)
 
-    assert view.pinned() == (head, tool)
+    assert view.rows_on_top() == (head, tool)
     index = view.indexAt(QPoint(20, view.rowHeight(0) + 8))
     assert index.row() == tool
     edge, high = view.tool_edge, view.rowHeight(0)

@@ -130,7 +130,7 @@ async def test_filters_leave_a_chip_each_that_takes_them_away(window: MainWindow
     named["Read only"].trigger()
     named["On"].trigger()
     assert tools.filters.filters == Filters(frozenset({State.ON}), frozenset({SafetyTier.READ_ONLY}))
-    shown = tools.rows.shown_operations()
+    shown = tools.rows.operations_that_fit()
     rights = window.document.rights("operator")
     assert {op.tier for name in shown for op in rights[name].operations if op.operation in shown[name]} == {
         SafetyTier.READ_ONLY
@@ -150,7 +150,7 @@ async def test_limits_filter_shows_only_what_a_rule_limits(window: MainWindow) -
     window.selection.choose_agent("operator")
     tools = agents_page(window).tools
     tools.filters.set_filters(Filters(has_limits=True))
-    assert "file" in tools.rows.shown_operations()
+    assert "file" in tools.rows.operations_that_fit()
     assert tools.rows.shown_count < tools.model.tally.every
 
 
@@ -207,7 +207,7 @@ async def test_several_agents_are_removed_at_once(window: MainWindow) -> None:
     agents.view.setFocus()
     window.selection.choose_agent("archivist")
     QTest.keyClick(agents.view, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
-    assert agents.chosen() == ("archivist", "researcher")
+    assert agents.choice() == ("archivist", "researcher")
     QTest.keyClick(agents.view, Qt.Key.Key_Delete)
     await settled(window)
 

@@ -414,10 +414,10 @@ async def test_selection_over_a_groups_row_takes_in_its_selected_tools_alone(win
     click_cell(matrix, model.index(first, model.column_of("guest")))
     for _ in range(2):
         QTest.keyClick(view, KEY.Key_Down, Qt.KeyboardModifier.ShiftModifier)
-    assert [target.tool for target in matrix.chosen_cells()["guest"]] == [LAST, "far_00"]
+    assert [target.tool for target in matrix.cell_choice()["guest"]] == [LAST, "far_00"]
 
     click_cell(matrix, matrix_cell(matrix, "guest", "far"))
-    assert len(matrix.chosen_cells()["guest"]) == FAR - NEW
+    assert len(matrix.cell_choice()["guest"]) == FAR - NEW
     await until(lambda: pane(window).view.currentIndex() == group(window, "far"))
     assert window.selection.agent_id == "guest"
     QTest.keyClick(view, KEY.Key_Return)

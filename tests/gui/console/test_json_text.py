@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gatewright_gui.pages.trial.argument_check import ArgumentChecker, text_faults
 from gatewright_gui.pages.trial.json_completion import completion_at
 from gatewright_gui.pages.trial.json_places import JsonPlaces
-from gatewright_gui.pages.trial.pasted_call import pasted_call
+from gatewright_gui.pages.trial.pasted_call import call_from_text
 from gatewright_gui.session.calls import OperationShape, ShownTool
 
 SCHEMA = {
@@ -105,7 +105,7 @@ def test_no_text_upsets_what_looks_at_it(text: str, at: int) -> None:
     completion = completion_at(TOOL, text, min(at, len(text)))
     assert 0 <= completion.start <= completion.end <= len(text)
     text_faults(text, ArgumentChecker(SCHEMA))
-    pasted_call(text)
+    call_from_text(text)
 
 
 CALLS: list[tuple[dict[str, Any], str]] = [
@@ -119,14 +119,14 @@ CALLS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("call", "form"), CALLS)
 def test_call_is_found_in_what_surrounds_it(call: dict[str, Any], form: str) -> None:
-    found = pasted_call(json.dumps(call))
+    found = call_from_text(json.dumps(call))
     assert found is not None
     assert (found.name, found.format, found.more) == ("t", form, 0)
 
 
 def test_arguments_that_look_like_a_call_are_left_alone_where_the_tool_has_such_properties() -> None:
     text = '{"name": "t", "arguments": {}}'
-    assert pasted_call(text, frozenset({"name", "arguments"})) is None
-    assert pasted_call(text) is not None
-    assert pasted_call('{"name": 7, "arguments": {}}') is None
-    assert pasted_call('{"op": "read"}') is None
+    assert call_from_text(text, frozenset({"name", "arguments"})) is None
+    assert call_from_text(text) is not None
+    assert call_from_text('{"name": 7, "arguments": {}}') is None
+    assert call_from_text('{"op": "read"}') is None

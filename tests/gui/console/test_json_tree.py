@@ -28,7 +28,7 @@ def below(model: JsonTreeModel, *rows: int) -> QModelIndex:
 
 
 def places(model: JsonTreeModel, text: str) -> list[str]:
-    return [model.path_at(model.index_of(rows)) for rows in model.found(text) if rows is not None]
+    return [model.path_at(model.index_of(rows)) for rows in model.find(text) if rows is not None]
 
 
 def test_tree_is_a_sound_model() -> None:
@@ -117,5 +117,5 @@ def test_deep_value_is_searched_without_recursion() -> None:
     value: object = "bottom"
     for _ in range(5_000):
         value = [value]
-    found = [rows for rows in tree(value).found("bottom") if rows is not None]
+    found = [rows for rows in tree(value).find("bottom") if rows is not None]
     assert [len(rows) for rows in found] == [5_000]

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QTableView
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright_gui.pages.trial import TrialPage, stages
 from gatewright_gui.pages.trial import compare as comparison
-from gatewright_gui.pages.trial.compare import NAME, CompareDialog, PairModel, compared
+from gatewright_gui.pages.trial.compare import NAME, CompareDialog, PairModel, compare_calls
 from gatewright_gui.pages.trial.history_filter import HistoryFilter
 from gatewright_gui.pages.trial.result import views_of
 from gatewright_gui.pages.trial.verdict import ExactDialog
@@ -338,7 +338,7 @@ async def test_two_chosen_calls_are_compared_by_a_key(page: TrialPage) -> None:
 async def test_equal_calls_compare_as_equal(page: TrialPage) -> None:
     one = await made(page, READ, run=False)
     other = await made(page, READ, run=False)
-    told = compared(other, one)
+    told = compare_calls(other, one)
     assert (told.first, told.second) == (one, other)
     assert (told.arguments, told.result) == ("", "")
     assert not [pair.name for pair in (*told.facts, *told.stages) if pair.differs]

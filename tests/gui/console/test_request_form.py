@@ -239,7 +239,7 @@ async def test_arguments_of_a_tool_come_back_with_it(panel: RequestPanel) -> Non
 
 async def test_broken_json_of_one_field_is_kept_and_stops_no_other_way(panel: RequestPanel) -> None:
     panel.form.form.edit_as_json(("options",), raw=True)
-    panel.form.reshaped(())
+    panel.form.reshape(())
     find(panel, "options").setFocus()
     keys('{"depth": ')
     assert panel.request() is None
@@ -277,7 +277,7 @@ async def test_menu_sends_null_and_the_empty_text(panel: RequestPanel) -> None:
     menu.close()
     assert panel.form.values() == {"table": ""}
     panel.form.form.set(("table",), None)
-    panel.form.reshaped(())
+    panel.form.reshape(())
     assert find(panel, "table", LargeTextEdit).text == "null"
     assert panel.form.values() == {"table": None}
 
@@ -305,13 +305,13 @@ async def test_ctrl_space_completes_names_and_values(panel: RequestPanel) -> Non
     press(Qt.Key.Key_Right)
     press(Qt.Key.Key_Space, CTRL)
     assert editor.is_offering
-    assert editor.offered()[:2] == ["table", "steps"]
+    assert editor.offers()[:2] == ["table", "steps"]
     keys("ki")
-    assert editor.offered() == ["kinds"]
+    assert editor.offers() == ["kinds"]
     QTest.keyClick(QApplication.activePopupWidget() or editor, Qt.Key.Key_Return)
     assert json.loads(editor.text) == {"kinds": []}
     press(Qt.Key.Key_Space, CTRL)
-    assert editor.offered() == ["red", "green", "blue"]
+    assert editor.offers() == ["red", "green", "blue"]
     QTest.keyClick(QApplication.activePopupWidget() or editor, Qt.Key.Key_Return)
     assert json.loads(editor.text) == {"kinds": ["red"]}
 

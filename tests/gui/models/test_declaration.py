@@ -2,7 +2,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.schema import Schema, survey
-from gatewright_gui.pages.access.tools.declaration import ChoiceModel, OperationListModel, choices_of, chosen_row
+from gatewright_gui.pages.access.tools.declaration import ChoiceModel, OperationListModel, choices_of, row_in_force
 from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERATIONS, Declaration
 
 ISSUES: Schema = {
@@ -35,7 +35,7 @@ def test_choices_begin_with_the_schema_and_end_with_no_operations() -> None:
 
 def test_free_text_is_chosen_when_one_came_to_declare_and_its_suggestions_are_not_ticked(qapp: object) -> None:
     choices = choices_of(FREE, AS_THE_SCHEMA_SAYS)
-    row = chosen_row(choices, AS_THE_SCHEMA_SAYS, wants_free=True)
+    row = row_in_force(choices, AS_THE_SCHEMA_SAYS, wants_free=True)
     model = OperationListModel()
     model.show(choices[row], ())
 
@@ -47,7 +47,7 @@ def test_free_text_is_chosen_when_one_came_to_declare_and_its_suggestions_are_no
 def test_what_is_declared_is_chosen_and_ticked_even_where_nobody_suggests_it(qapp: object) -> None:
     now = Declaration("command", ("add_event", "purge"))
     choices = choices_of(FREE, now)
-    row = chosen_row(choices, now, wants_free=False)
+    row = row_in_force(choices, now, wants_free=False)
     model = OperationListModel()
     model.show(choices[row], now.operations or ())
 
@@ -59,7 +59,7 @@ def test_names_are_ticked_added_and_taken_away(qapp: object) -> None:
     choices = choices_of(FREE, AS_THE_SCHEMA_SAYS)
     model = OperationListModel()
     tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
-    model.show(choices[chosen_row(choices, AS_THE_SCHEMA_SAYS, wants_free=True)], ())
+    model.show(choices[row_in_force(choices, AS_THE_SCHEMA_SAYS, wants_free=True)], ())
 
     assert model.setData(model.index(0, 0), Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
     assert model.add("purge") == ""

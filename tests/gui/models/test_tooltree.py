@@ -196,7 +196,7 @@ def test_search_looks_at_names_and_descriptions(tree: ToolTreeModel) -> None:
     assert names(rows) == {"notes": ["find", "write", "burn"]}
     rows.set_search("nothing like it")
     assert names(rows) == {}
-    assert rows.shown_operations() == {}
+    assert rows.operations_that_fit() == {}
 
 
 def test_row_that_stops_fitting_stays_until_the_filter_is_set_again(tree: ToolTreeModel) -> None:

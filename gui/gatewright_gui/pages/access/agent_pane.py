@@ -260,17 +260,17 @@ class AgentPane(QWidget):
         """Remove the selected agents; undo brings them back."""
         from gatewright_gui.session.verbs import agents as verbs
 
-        chosen = self.chosen()
+        chosen = self.choice()
         if verbs.remove_agents(self._document, chosen):
             what = f"`{chosen[0]}`" if len(chosen) == 1 else counted(len(chosen), "agent", "agents")
             self._document.say("info", tr("removed {agents}", agents=what), can_undo=True)
 
     def preset(self) -> None:
         """Choose a preset for the selected agents."""
-        if chosen := self.chosen():
+        if chosen := self.choice():
             self.rights_menu.open_presets(chosen)
 
-    def chosen(self) -> tuple[str, ...]:
+    def choice(self) -> tuple[str, ...]:
         """The selected agents in the order of the list; the current one when none is selected."""
         rows = sorted(index.row() for index in self.view.selectionModel().selectedIndexes())
         selected = tuple(agent.agent_id for row in rows if (agent := self.rows.agent_at(row)) is not None)
@@ -427,7 +427,7 @@ class AgentPane(QWidget):
     def _open_menu(self, at: QPoint) -> None:
         menu = popup_menu(self)
         menu.setToolTipsVisible(True)
-        chosen = self.chosen()
+        chosen = self.choice()
         menu.addActions([self.actions_by_key[key] for key, *_ in ACTIONS if key != "preset"])
         describe = self.describe_requested.emit
         add_action(menu, tr("Edit description"), describe, icon="file-text", can=len(chosen) == 1)

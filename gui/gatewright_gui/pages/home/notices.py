@@ -111,7 +111,7 @@ class Notices(QWidget):
         unsafe = [one.title for one in self._coding_agents if one.file is not None and one.level is HostLevel.RED]
         for line, count, words in (
             (self.unsafe, len(unsafe), tr("The gate before {agents} does not hold", agents=", ".join(unsafe))),
-            (self.ungated, len(ungated), ungated_words(ungated)),
+            (self.ungated, len(ungated), gate_words(ungated)),
             (self.held, held, tr("{tools} to accept", tools=counted(held, "tool", "tools"))),
             (self.errors, errors, counted(errors, "error", "errors")),
             (self.warnings, warnings, counted(warnings, "warning", "warnings")),
@@ -122,7 +122,7 @@ class Notices(QWidget):
         self.setVisible(any(line.isVisibleTo(self) for line in self.findChildren(QPushButton)))
 
 
-def ungated_words(names: Sequence[str]) -> str:
+def gate_words(names: Sequence[str]) -> str:
     """`Put a gate before Claude Code`; of several, which the sentence above names, their number."""
     if len(names) < 2:
         return tr("Put a gate before {agent}", agent="".join(names))

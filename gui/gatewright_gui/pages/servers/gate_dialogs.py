@@ -231,7 +231,7 @@ ASKED_HEADINGS = (mark("Call"), mark("Asked"), mark("Answers"), mark("Recorded c
 CALL, ASKED, ANSWERS, CHANGES, RULE = range(len(ASKED_HEADINGS))
 
 
-def asked_words(asked: AskedToday) -> str:
+def question_words(asked: AskedToday) -> str:
     """Count the questions of today, and those that rules could answer."""
     could = asked.could_be_rules
     words = tr("Asked {times} today", times=counted(asked.asked, "time", "times"))
@@ -264,7 +264,7 @@ class AskedDialog(FormDialog):
         self.view.show_model(self.model, {CALL: 170, ASKED: 60, ANSWERS: 70, CHANGES: 180}, wide=RULE)
         note = tr("A rule opens what it names for every call to come; undo takes it back.")
         self.lay_out(
-            Label(asked_words(asked)), stretch(self.view), named(Label(note, wraps=True), "asked.note", kind="muted")
+            Label(question_words(asked)), stretch(self.view), named(Label(note, wraps=True), "asked.note", kind="muted")
         )
         self.accept_button.setDefault(True)
         self.view.selectionModel().currentChanged.connect(self._show)

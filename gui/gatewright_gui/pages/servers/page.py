@@ -28,7 +28,7 @@ from gatewright_gui.pages.access.tools.results_dialog import ask_trust
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.servers.add_dialog import AddDialog
 from gatewright_gui.pages.servers.detail import DetailPane, definition_text, definition_words
-from gatewright_gui.pages.servers.gate_dialogs import AskedDialog, asked_words, connect_client, put_gate
+from gatewright_gui.pages.servers.gate_dialogs import AskedDialog, connect_client, put_gate, question_words
 from gatewright_gui.pages.servers.rows import COLUMNS, ServerDelegate, ServerModel
 from gatewright_gui.pages.servers.server_dialogs import ObserveDialog, ProposedServer, TrustDialog
 from gatewright_gui.pages.servers.tools import AcceptDialog
@@ -427,7 +427,9 @@ class ServersPage(Page):
         yield Verb("servers.calls", tr("Show its calls"), self._show_calls, tip, "Enter")
         if (asked := self._asked.get(host.agent_id)) is not None:
             tip = tr("Show the rules that would have answered, and what else they would open")
-            yield Verb("servers.asked", asked_words(asked), lambda: self._start(self._show_asked(host.agent_id)), tip)
+            yield Verb(
+                "servers.asked", question_words(asked), lambda: self._start(self._show_asked(host.agent_id)), tip
+            )
         tip = tr("Take the gate out; its file is then as it was before")
         yield Verb("servers.ungate", tr("Remove the gate..."), lambda: self._start(self._remove_gate()), tip, "Del")
 

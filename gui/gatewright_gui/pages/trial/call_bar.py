@@ -176,7 +176,7 @@ class CallBar(TightRow):
 
     def _resume(self) -> None:
         self._context.navigator.tell_question(open_=False)
-        self._outcome.answered()
+        self._outcome.resume()
 
     def _copying(self, text: str) -> None:
         if self._console.is_busy:

@@ -48,7 +48,7 @@ def example_values(form: CallForm) -> dict[str, JsonValue]:
     return made
 
 
-def carried_form(tool: ShownTool, before: CallForm, operation: str | None = None) -> CallForm:
+def carry_form(tool: ShownTool, before: CallForm, operation: str | None = None) -> CallForm:
     """The form of another tool, with what fits it of the form before, but never what selects an operation.
 
     It begins with the operation, or with one that changes nothing.

@@ -392,7 +392,7 @@ class CallForm:
 
     def _branch_of(self, union: Union, path: Path) -> int | None:
         value = self.value(path)
-        tagged = union.tagged(value)
+        tagged = union.branch_of(value)
         if tagged is not None:
             return tagged
         if path in self._known.branches:
@@ -454,6 +454,6 @@ class CallForm:
         kept: dict[str, JsonValue] = dict(parked) if isinstance(parked, dict) else {}
         if isinstance(value, dict):
             kept |= {key: one for key, one in value.items() if key in names}
-        if union.tag is not None and union.tagged(kept) != index:
+        if union.tag is not None and union.branch_of(kept) != index:
             kept = {union.tag: deepcopy(branch.tags[0]), **{k: v for k, v in kept.items() if k != union.tag}}
         return kept

@@ -60,7 +60,7 @@ class Comparison:
         return self.first.verdict is not self.second.verdict
 
 
-def compared(one: CallRecord, other: CallRecord) -> Comparison:
+def compare_calls(one: CallRecord, other: CallRecord) -> Comparison:
     """Compare two calls; takes time where they are large."""
     first, second = sorted((one, other), key=lambda record: record.number)
     return Comparison(

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QCompleter, QL
 from gatewright.workspace.api import JsonValue
 from gatewright_gui.pages.trial.call_example import example_of
 from gatewright_gui.pages.trial.call_form import CallForm
-from gatewright_gui.pages.trial.field_value import View, placeholder, same, shown_value
+from gatewright_gui.pages.trial.field_value import View, placeholder, same, value_line
 from gatewright_gui.pages.trial.json_value import NOTHING, Path
 from gatewright_gui.pages.trial.schema_shape import Shape
 from gatewright_gui.qt.highlighter import Highlighter
@@ -31,16 +31,16 @@ class FieldHost(Protocol):
         """The arguments."""
         ...
 
-    def typed(self, path: Path, text: str) -> None:
-        """A text was typed at a place."""
+    def type_text(self, path: Path, text: str) -> None:
+        """Take a text that was typed at a place."""
         ...
 
-    def chosen(self, path: Path, value: object) -> None:
-        """A value was chosen at a place; `NOTHING` leaves it out."""
+    def choose_value(self, path: Path, value: object) -> None:
+        """Take a value that was chosen at a place; `NOTHING` leaves it out."""
         ...
 
-    def reshaped(self, path: Path) -> None:
-        """A place has other parts now: items, keys, another branch, another editor."""
+    def reshape(self, path: Path) -> None:
+        """Follow a place that has other parts now: items, keys, another branch, another editor."""
         ...
 
     def is_open(self, path: Path) -> bool:
@@ -188,11 +188,11 @@ class LineField(QLineEdit):
             return
         start = self.selectionStart() if self.hasSelectedText() else self.cursorPosition()
         end = start + len(self.selectedText())
-        self._host.typed(self._path, self.text()[:start] + text.replace("\r\n", "\n") + self.text()[end:])
-        self._host.reshaped(self._path)
+        self._host.type_text(self._path, self.text()[:start] + text.replace("\r\n", "\n") + self.text()[end:])
+        self._host.reshape(self._path)
 
     def _tell_text(self, text: str) -> None:
-        self._host.typed(self._path, text)
+        self._host.type_text(self._path, text)
         popup = self.offered.popup() if self.offered is not None else None
         if popup is not None and popup.isVisible():
             self.offer()
@@ -226,7 +226,7 @@ class TextField(LargeTextEdit):
         return [self]
 
     def _tell_text(self) -> None:
-        self._host.typed(self._path, self.text)
+        self._host.type_text(self._path, self.text)
 
 
 class ChoiceField(StillCombo):
@@ -234,11 +234,11 @@ class ChoiceField(StillCombo):
 
     def __init__(self, host: FieldHost, view: View) -> None:
         default = view.shape.default
-        super().__init__("" if default is NOTHING else tr("(default: {value})", value=shown_value(default)))
+        super().__init__("" if default is NOTHING else tr("(default: {value})", value=value_line(default)))
         self._host, self._path = host, view.path
         self._values = _choices(view.shape)
         for value in self._values:
-            words = value if isinstance(value, str) and value else shown_value(value, 400)
+            words = value if isinstance(value, str) and value else value_line(value, 400)
             self.addItem(label_text(words, LONGEST_LINE, keep=""))
         self.show_view(view)
         self.currentIndexChanged.connect(self._tell_choice)
@@ -253,7 +253,7 @@ class ChoiceField(StillCombo):
         return [self]
 
     def _tell_choice(self, _row: int) -> None:
-        self._host.chosen(self._path, NOTHING if self.choice is None else self._values[self.choice])
+        self._host.choose_value(self._path, NOTHING if self.choice is None else self._values[self.choice])
 
 
 class ChecklistField(QWidget):
@@ -265,8 +265,8 @@ class ChecklistField(QWidget):
         self._boxes: list[QCheckBox] = []
         column = column_of(into=self)
         for value in view.shape.choices:
-            box = QCheckBox(button_text(shown_value(value)))
-            box.setAccessibleName(f"{view.name}: {shown_value(value)}")
+            box = QCheckBox(button_text(value_line(value)))
+            box.setAccessibleName(f"{view.name}: {value_line(value)}")
             box.toggled.connect(partial(self._tell_choice, value))
             self._boxes.append(box)
             column.addWidget(box)
@@ -288,7 +288,7 @@ class ChecklistField(QWidget):
         held = self._host.form.value(self._path)
         rest = [one for one in held if not same(one, value)] if isinstance(held, list) else []
         made: list[JsonValue] = [*rest, value] if on else rest
-        self._host.chosen(self._path, made or NOTHING)
+        self._host.choose_value(self._path, made or NOTHING)
 
 
 def _completer(field: QLineEdit, files: QStringListModel) -> QCompleter:

@@ -98,7 +98,7 @@ class Rows(Body):
     def _show_more(self) -> None:
         before = len([row for row in self.rows.values() if not row.isHidden()])
         self._limit += self._limit
-        self._host.reshaped(self._path)
+        self._host.reshape(self._path)
         parts = self.tab_parts()
         if self.more_button.isHidden() and parts:
             parts[min(before, len(parts) - 1)].setFocus(Qt.FocusReason.OtherFocusReason)
@@ -161,7 +161,7 @@ class ObjectBody(Rows):
         self._key.clear()
         self._host.form.set(path, self._host.form.blank(path))
         self._limit = max(self._limit, len(self.rows) + 1)
-        self._host.reshaped(self._path)
+        self._host.reshape(self._path)
         field = self.row(path).field
         if field is not None:
             field.setFocus(Qt.FocusReason.OtherFocusReason)
@@ -193,7 +193,7 @@ class ArrayBody(Rows):
         index = item[-1]
         self._limit = max(self._limit, index + 1 if isinstance(index, int) else 0)
         self._host.set_open(item, is_open=True)
-        self._host.reshaped(self._path)
+        self._host.reshape(self._path)
         self.focus_item(item)
 
     def focus_item(self, item: Path) -> None:
@@ -244,7 +244,7 @@ class ArrayBody(Rows):
             last = len(value) - 1 if isinstance(value, list) else -1
             at = item[-1]
             to = (*self._path, min(at, last)) if isinstance(at, int) and last >= 0 else self._path
-        self._host.reshaped(self._path)
+        self._host.reshape(self._path)
         self.focus_item(to)
 
 
@@ -304,7 +304,7 @@ class UnionBody(Body):
 
     def _take_branch(self, _row: int) -> None:
         self._host.form.choose_branch(self._path, self.branch.choice)
-        self._host.reshaped(self._path)
+        self._host.reshape(self._path)
 
 
 class _Untaken(QWidget):
@@ -380,7 +380,7 @@ class RootBody(ObjectBody):
 
     def _unfold(self) -> None:
         self._is_unfolded = not self._is_unfolded
-        self._host.reshaped(())
+        self._host.reshape(())
 
 
 class RootUnion(UnionBody):

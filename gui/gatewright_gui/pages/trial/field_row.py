@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QLineEdit, QMenu, QWidget
 from gatewright.workspace.api import JsonValue
 from gatewright_gui.pages.trial.call_form import CallForm
 from gatewright_gui.pages.trial.field import PARTED, Body, FieldHost, SimpleField, field_name, simple_of
-from gatewright_gui.pages.trial.field_value import Editor, View, shown_value
+from gatewright_gui.pages.trial.field_value import Editor, View, value_line
 from gatewright_gui.pages.trial.json_value import NOTHING, Path, path_words
 from gatewright_gui.pages.trial.schema_shape import Shape
 from gatewright_gui.qt.language import counted, tr
@@ -43,12 +43,12 @@ def _acts(form: CallForm, path: Path, shift: Callable[[int], None]) -> Iterator[
     if view.is_given and not is_item:
         yield tr("Leave out"), partial(form.unset, path), ""
     if default is not NOTHING:
-        words = tr("Send the default, {value}", value=shown_value(default, 30))
+        words = tr("Send the default, {value}", value=value_line(default, 30))
         yield words, partial(form.set, path, default), ""
     empties: dict[str, JsonValue] = {"text": "", "lines": "", "object": {}, "array": [], "checklist": []}
     empty = empties.get(view.shape.kind)
     if empty is not None and view.value != empty:
-        words = tr("Send it empty, as {value}", value=shown_value(empty)) if empty != "" else tr("Send an empty text")
+        words = tr("Send it empty, as {value}", value=value_line(empty)) if empty != "" else tr("Send an empty text")
         yield words, partial(form.set, path, empty), ""
     if view.value is not None:
         yield tr("Send null"), partial(form.set, path, None), ""
@@ -181,7 +181,7 @@ class FieldRow(QWidget):
         """Fold the parts, or unfold them."""
         self._host.set_open(self.path, is_open=not self._host.is_open(self.path))
         self._show_parts(self._host.form.view(self.path))
-        self._host.reshaped(self.path)
+        self._host.reshape(self.path)
 
     def _build(self, view: View) -> None:
         """Another field, as what is there now cannot be held by the one before."""
@@ -254,7 +254,7 @@ class FieldRow(QWidget):
             held = view.value if isinstance(view.value, dict) else {}
             texts = (held.get(name) for name in (*self._host.form.fields(self.path), *held))
             told = next((one for one in texts if one and isinstance(one, str)), "")
-            which = f": {shown_value(told, 30)}" if told and isinstance(self.path[-1], int) else ""
+            which = f": {value_line(told, 30)}" if told and isinstance(self.path[-1], int) else ""
             if held:
                 return tr("{count} given", count=len(held)) + which
             return tr("empty, but sent") if view.value is not NOTHING else ""

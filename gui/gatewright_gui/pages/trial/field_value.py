@@ -76,7 +76,7 @@ def text_of(shape: Shape, value: JsonValue) -> str | None:
     return value if isinstance(value, str) and not _UNHELD.search(value) else None
 
 
-def shown_value(value: object, limit: int = 60) -> str:
+def value_line(value: object, limit: int = 60) -> str:
     """A value to read on one line: a text as it is, anything else as JSON."""
     text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= limit else f"{text[:limit]}..."
@@ -85,12 +85,12 @@ def shown_value(value: object, limit: int = 60) -> str:
 def placeholder(shape: Shape) -> str:
     """The text in a blank field: the default, an example, or what is wanted."""
     if shape.default is not NOTHING:
-        return tr("default: {value}", value=shown_value(shape.default))
+        return tr("default: {value}", value=value_line(shape.default))
     examples = shape.schema.get("examples")
     wanted = hint(shape.schema, shape.kind)
     if isinstance(examples, list) and examples and not wanted:
         first = cast("list[JsonValue]", examples)[0]
-        return tr("such as {value}", value=shown_value(first))
+        return tr("such as {value}", value=value_line(first))
     return wanted
 
 
@@ -261,7 +261,7 @@ def blank(shapes: Shapes, shape: Shape, depth: int = 0) -> JsonValue:
     match shape.kind:
         case "object":
             needed = [field for field in shapes.fields(shape).values() if field.required]
-            schemas = {field.name: shapes.resolved(field.schema) for field in needed}
+            schemas = {field.name: shapes.resolve(field.schema) for field in needed}
             return {name: deepcopy(schema["const"]) for name, schema in schemas.items() if "const" in schema}
         case "array" | "checklist":
             return []

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 
 from gatewright.workspace.api import JsonValue
 from gatewright_gui.pages.trial.argument_check import ArgumentCheck, ArgumentChecker, Fault, FaultLine, PlaceFault
-from gatewright_gui.pages.trial.call_example import ANY_TEXT, carried_form, example_values
+from gatewright_gui.pages.trial.call_example import ANY_TEXT, carry_form, example_values
 from gatewright_gui.pages.trial.call_form import CallForm, FieldFault
 from gatewright_gui.pages.trial.field_group import ArrayBody, ObjectBody, RootBody, RootUnion, Rows, UnionBody
 from gatewright_gui.pages.trial.field_row import FieldRow, place_menu
@@ -101,7 +101,7 @@ class FormPane(QWidget):
             if first is not None:
                 self.form.choose_operation(first)
         else:
-            self.form = carried_form(tool, old, operation)
+            self.form = carry_form(tool, old, operation)
         if not is_same:
             self._open = {}
         self._rebuild()
@@ -196,15 +196,15 @@ class FormPane(QWidget):
 
     # what the fields ask
 
-    def typed(self, path: Path, text: str) -> None:
-        """A text was typed at a place."""
+    def type_text(self, path: Path, text: str) -> None:
+        """Take a text that was typed at a place."""
         if not self._is_putting:
             self.touched.emit()
             self.form.set_text(path, text)
             self._follow_edit(path)
 
-    def chosen(self, path: Path, value: object) -> None:
-        """A value was chosen at a place."""
+    def choose_value(self, path: Path, value: object) -> None:
+        """Take a value that was chosen at a place."""
         self.touched.emit()
         if path == (self.form.selector,):
             self.form.choose_operation(value if isinstance(value, str) else None)
@@ -216,8 +216,8 @@ class FormPane(QWidget):
             self.form.set(path, value)  # pyright: ignore[reportArgumentType]  # choices of the schema are JSON values
             self._follow_edit(path)
 
-    def reshaped(self, path: Path) -> None:
-        """A place has other parts now."""
+    def reshape(self, path: Path) -> None:
+        """Follow a place that has other parts now."""
         del path
         self.touched.emit()
         self._refresh()

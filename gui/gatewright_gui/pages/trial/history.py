@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
 
 from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.pages.trial.compare import CompareDialog, compared
+from gatewright_gui.pages.trial.compare import CompareDialog, compare_calls
 from gatewright_gui.pages.trial.conversation import SessionView
 from gatewright_gui.pages.trial.history_filter import HistoryBar, HistoryFilter, HistoryFilterModel
 from gatewright_gui.pages.trial.history_model import (
@@ -227,7 +227,7 @@ class HistoryPanel(QWidget):
             self._context.tasks.start(self._show_comparison(*chosen), "console.compare", replace=True)
 
     async def _show_comparison(self, one: CallRecord, other: CallRecord) -> None:
-        told = await asyncio.to_thread(compared, one, other)
+        told = await asyncio.to_thread(compare_calls, one, other)
         await run_dialog(CompareDialog(self.window(), told))
 
     def _copy(self) -> None:

@@ -74,7 +74,7 @@ class JsonEdit(LargeTextEdit):
         """Tell whether the list is open."""
         return self._list.isVisible()
 
-    def offered(self) -> list[str]:
+    def offers(self) -> list[str]:
         """The texts that the list holds."""
         return [self._model.item(row).text() for row in range(self._model.rowCount())]
 

@@ -275,7 +275,7 @@ class JsonTreeView(QWidget):
         self._opening.stop()
 
     def _look_for(self, text: str) -> Iterator[None]:
-        for positions in self.model.found(text):
+        for positions in self.model.find(text):
             if positions is not None:
                 self._hits.append(positions)
             if len(self._hits) >= MAX_HITS:

@@ -156,7 +156,7 @@ class JsonTreeModel(QAbstractItemModel):
             index = self.index(position - (node.start if node is not None else 0), 0, index)
         return index
 
-    def found(self, text: str) -> Iterator[tuple[int, ...] | None]:
+    def find(self, text: str) -> Iterator[tuple[int, ...] | None]:
         """The places of a text in a key or a value, in order; None between, so that one may stop to breathe."""
         wanted = text.casefold()
         if self._root is None or not wanted:

@@ -134,7 +134,7 @@ class OutcomePanel(QWidget):
         self._make_room(asking=True)
         self.approval.ask(question)
 
-    def answered(self) -> None:
+    def resume(self) -> None:
         """The question was answered, or is gone; the call goes on."""
         self.approval.withdraw()
         self._make_room(asking=False)

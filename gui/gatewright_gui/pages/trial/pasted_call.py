@@ -24,7 +24,7 @@ class PastedCall:
     more: int = 0
 
 
-def pasted_call(text: str, properties: frozenset[str] = frozenset()) -> PastedCall | None:
+def call_from_text(text: str, properties: frozenset[str] = frozenset()) -> PastedCall | None:
     """The call that a text is; None where it is none, or where it may as well be arguments with these properties."""
     if len(text) > MAX_PASTED or text.lstrip()[:1] not in {"{", "["}:
         return None

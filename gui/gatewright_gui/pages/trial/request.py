@@ -22,13 +22,13 @@ from shiboken6 import isValid
 
 from gatewright.workspace.api import Agent, GatewrightError, JsonRefused, JsonValue, Lineage, parse_object
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.pages.trial.call_example import carried_form
+from gatewright_gui.pages.trial.call_example import carry_form
 from gatewright_gui.pages.trial.call_form import CallForm, FieldFault
 from gatewright_gui.pages.trial.file_choice import FilePick
 from gatewright_gui.pages.trial.form import FormPane
 from gatewright_gui.pages.trial.json_edit import RawJson
 from gatewright_gui.pages.trial.json_value import to_text
-from gatewright_gui.pages.trial.pasted_call import PastedCall, pasted_call
+from gatewright_gui.pages.trial.pasted_call import PastedCall, call_from_text
 from gatewright_gui.pages.trial.schema_shape import as_map
 from gatewright_gui.pages.trial.tool_choice import ToolChoice, ToolNote
 from gatewright_gui.qt.language import counted, tr
@@ -306,7 +306,7 @@ class RequestPanel(QWidget):
         """True if a text is a whole call, which is then put in; else it may be arguments that only look like one."""
         tool = self._current_tool()
         names = as_map(tool.schema.get("properties")) if tool is not None and not insist else ()
-        call = pasted_call(text, frozenset(names))
+        call = call_from_text(text, frozenset(names))
         if call is None:
             return False
         if self._context is None or self.agent_id is None:
@@ -475,7 +475,7 @@ class RequestPanel(QWidget):
                 before = CallForm(self.tool.of_name(self._filled or "") or tool)
                 with contextlib.suppress(JsonRefused):
                     before.set_values({} if self.raw.editor.is_aside else parse_object(self.raw.text))
-                kept = carried_form(tool, before, operation).text()
+                kept = carry_form(tool, before, operation).text()
             self._put_text(kept)
         self._filled = name
         self._stack.setCurrentWidget(self.raw)

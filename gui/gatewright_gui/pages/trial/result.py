@@ -15,7 +15,7 @@ from shiboken6 import isValid
 from gatewright.workspace.api import frozen, media_type
 from gatewright_gui.pages.trial.blob import BytesModel, Picture, PictureView, bytes_view, picture_of
 from gatewright_gui.pages.trial.json_tree import JsonTreeView
-from gatewright_gui.pages.trial.result_table import ListedRows, ResultTableView, listed_rows
+from gatewright_gui.pages.trial.result_table import ListedRows, ResultTableView, rows_of_list
 from gatewright_gui.pages.trial.stages import duration
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
@@ -75,7 +75,7 @@ def views_of(record: CallRecord) -> ResultViews:
     """The ways to look at the result of a record."""
     text, is_json = (None, False) if record.output is None else _readable(record.output)
     has_tree = record.output is not None and not record.is_binary and _may_be_tree(record, is_json=is_json)
-    table = listed_rows(tree_value(record, MAX_TABLE)) if has_tree and not record.is_error else None
+    table = rows_of_list(tree_value(record, MAX_TABLE)) if has_tree and not record.is_error else None
     diff = record.change
     picture = picture_of(record.blob) if record.blob is not None else None
     first: View = "text"

@@ -47,7 +47,7 @@ class ListedRows:
     words: str
 
 
-def listed_rows(value: object) -> ListedRows | None:
+def rows_of_list(value: object) -> ListedRows | None:
     """The one list of objects that a result holds: itself, under `data`, or beside short values; None if there is none.
 
     An empty list counts only under `data`.

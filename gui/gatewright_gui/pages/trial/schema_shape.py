@@ -26,7 +26,7 @@ def as_maps(value: object) -> list[Mapping[str, Any]]:
     return [cast("Mapping[str, Any]", one) for one in listed if isinstance(one, Mapping)]
 
 
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Both at once: properties and what is required of both; else what `over` says counts.
 
     A property of which `over` says nothing (a branch that only names it) stays as it is.
@@ -44,7 +44,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def named_types(schema: Mapping[str, Any]) -> list[str]:
+def type_names(schema: Mapping[str, Any]) -> list[str]:
     """The types that a schema names, without null."""
     kind = schema.get("type")
     listed = cast("list[object]", kind) if isinstance(kind, list) else [kind]
@@ -58,7 +58,7 @@ def without_null(
     nullable = schema.get("nullable") is True
     kind = schema.get("type")
     if isinstance(kind, list) and "null" in kind and len(cast("list[object]", kind)) > 1:
-        kinds = named_types(schema)
+        kinds = type_names(schema)
         schema, nullable = {**schema, "type": kinds[0] if len(kinds) == 1 else kinds}, True
     for key in ("anyOf", "oneOf"):
         listed = schema.get(key)
@@ -68,7 +68,7 @@ def without_null(
         real = [part for part in parts if not _is_null(resolved(part))]
         rest = {name: value for name, value in schema.items() if name != key}
         if len(real) == 1 and depth < MAX_DEPTH:
-            inner, inner_nullable = without_null(merged(resolved(real[0]), rest), resolved, depth + 1)
+            inner, inner_nullable = without_null(merge(resolved(real[0]), rest), resolved, depth + 1)
             return inner, nullable or inner_nullable or len(real) < len(parts)
         if len(real) < len(parts):
             schema, nullable = {**rest, key: real}, True
@@ -155,7 +155,7 @@ class Union:
     branches: tuple[Branch, ...]
     tag: str | None = None
 
-    def tagged(self, value: object) -> int | None:
+    def branch_of(self, value: object) -> int | None:
         """The branch that a value's tag selects."""
         if self.tag is None or not isinstance(value, dict) or self.tag not in value:
             return None
@@ -227,7 +227,7 @@ class Shapes:
         """The branches of a union."""
         return self._keep("union", shape.schema, "", lambda: self._union(shape))
 
-    def resolved(self, schema: object) -> dict[str, Any]:
+    def resolve(self, schema: object) -> dict[str, Any]:
         """The schema with what it refers to, and all parts of an `allOf`, put into it."""
         return self._resolve(schema, [MAX_RESOLVED])
 
@@ -246,10 +246,10 @@ class Shapes:
         made = dict(as_map(schema))
         reference = made.pop("$ref", None)
         if isinstance(reference, str):
-            made = merged(self._resolve(self._target(reference), budget), made)
+            made = merge(self._resolve(self._target(reference), budget), made)
         parts = as_maps(made.pop("allOf", None))
         for part in parts:
-            made = merged(self._resolve(part, budget), made)
+            made = merge(self._resolve(part, budget), made)
         return made
 
     def _target(self, reference: str) -> object:
@@ -269,7 +269,7 @@ class Shapes:
         return current
 
     def _shape(self, schema: object, name: str) -> Shape:
-        plain, nullable = without_null(self.resolved(schema), self.resolved)
+        plain, nullable = without_null(self.resolve(schema), self.resolve)
         choices = self._choices(plain)
         if choices:
             return Shape("choice", plain, nullable or None in choices, choices)
@@ -277,7 +277,7 @@ class Shapes:
             return Shape("union", plain, nullable)
         kind = _kind(plain, name)
         if kind == "array":
-            listed = self._choices(self.resolved(plain.get("items"))) if "prefixItems" not in plain else ()
+            listed = self._choices(self.resolve(plain.get("items"))) if "prefixItems" not in plain else ()
             if 0 < len(listed) <= MAX_CHECKLIST:
                 return Shape("checklist", plain, nullable, listed)
         return Shape(kind, plain, nullable)
@@ -291,7 +291,7 @@ class Shapes:
             return tuple(cast("list[JsonValue]", listed))
         found: list[JsonValue] = []
         for branch in _branches_of(plain):
-            part = self.resolved(branch)
+            part = self.resolve(branch)
             inner = self._choices(part) if "const" in part or "enum" in part else ()
             if not inner:
                 return ()
@@ -300,11 +300,11 @@ class Shapes:
 
     def _branches(self, plain: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The schemas of the branches; branches that only say what is required are no ways to fill something in."""
-        listed = [self.resolved(branch) for branch in _branches_of(plain)]
+        listed = [self.resolve(branch) for branch in _branches_of(plain)]
         base = {key: value for key, value in plain.items() if key not in {"oneOf", "anyOf", "discriminator"}}
         if listed and not all(branch.keys() <= _SAYS_NOTHING for branch in listed):
-            return [merged(base, branch) for branch in listed]
-        kinds = named_types(plain)
+            return [merge(base, branch) for branch in listed]
+        kinds = type_names(plain)
         return [{**plain, "type": kind} for kind in kinds] if len(kinds) > 1 else []
 
     def _union(self, shape: Shape) -> Union:
@@ -327,7 +327,7 @@ class Shapes:
 
     def _tags(self, branch: Mapping[str, Any], tag: str | None) -> tuple[JsonValue, ...]:
         properties = as_map(branch.get("properties"))
-        return self._choices(self.resolved(properties[tag])) if tag is not None and tag in properties else ()
+        return self._choices(self.resolve(properties[tag])) if tag is not None and tag in properties else ()
 
 
 def _fields(schema: Mapping[str, Any]) -> Mapping[str, Field]:
@@ -345,7 +345,7 @@ def _branches_of(plain: Mapping[str, Any]) -> list[object]:
 
 
 def _kind(plain: Mapping[str, Any], name: str) -> Kind:
-    kinds = named_types(plain)
+    kinds = type_names(plain)
     if "type" in plain and not kinds:
         return "json"
     match kinds[0] if kinds else next((kind for kind, keys in _KEYS.items() if keys & plain.keys()), ""):

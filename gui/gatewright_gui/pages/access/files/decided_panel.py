@@ -310,7 +310,7 @@ class OnePath(QObject):
     def show(self, path: str | None) -> None:
         """Say what decides a path, and mark its rule."""
         self._path = path
-        level = self._shown.told_level(path) if path is not None else None
+        level = self._shown.level_to_tell(path) if path is not None else None
         source = self._shown.source
         meaning = None
         if level is not None and source is not None:
@@ -362,7 +362,7 @@ class OnePath(QObject):
 
     def _go_to_rule(self, path: str | None) -> None:
         """The row that decides a path gets the keys."""
-        level = self._shown.told_level(path) if path is not None else None
+        level = self._shown.level_to_tell(path) if path is not None else None
         if level is None:
             return
         if level.index is None and not level.is_default:

@@ -225,7 +225,7 @@ class PermissionRuleModel(FlatModel):
             case Qt.ItemDataRole.TextAlignmentRole if column in self.numeric:
                 return int(RIGHT)
             case _ if role == SHOWN:
-                return self.shown(row)
+                return self.rule_row(row)
             case _:
                 return None
 
@@ -268,7 +268,7 @@ class PermissionRuleModel(FlatModel):
         rule = self.rule_at(row)
         return rule.permission if rule else self._default
 
-    def shown(self, row: int) -> RuleRow:
+    def rule_row(self, row: int) -> RuleRow:
         """All that is drawn of a row; kept until something changes."""
         if row not in self._shown:
             words = tuple(self._text(row, column) for column in range(len(self.headers)))

@@ -231,7 +231,7 @@ class RulesPanel(QWidget):
         if not self.table.selectionModel().isSelected(index):
             self.table.setCurrentIndex(index)
         menu = popup_menu(self)
-        rows, last, by = self.table.chosen, self.model.default_row, self.model.shown(index.row()).shadowed_by
+        rows, last, by = self.table.chosen, self.model.default_row, self.model.rule_row(index.row()).shadowed_by
         pattern, level = (index.siblingAtColumn(column) for column in (rule_model.PATTERN, rule_model.LEVEL))
         rules = counted(len(rows), "rule", "rules")
         up, down, remove = tr("Move up"), tr("Move down"), tr("Remove")
@@ -308,7 +308,7 @@ class RulesPanel(QWidget):
         if index.column() == rule_model.LEVEL:
             edit_at_once(self.table, index)
             return
-        row = self.model.shown(index.row())
+        row = self.model.rule_row(index.row())
         if index.column() == rule_model.COMMENT and row.shadowed_by is not None:
             left = self.table.visualRect(index).left()
             if self.table.pressed_at.x() - left <= idle_chip_width(row.idle_words):

@@ -55,7 +55,7 @@ class ShownSource:
             return None
         return self.tree_model.level_at(self.tree_model.index_of(path)) or self.level(path)
 
-    def told_level(self, path: str) -> PathLevel | None:
+    def level_to_tell(self, path: str) -> PathLevel | None:
         """Of a folder the level that a new file in it gets: what it has itself only counts for listing it."""
         seen = self.seen_level(path)
         if seen is None or seen.is_closed or not path.endswith("/"):

@@ -32,7 +32,7 @@ class LintModel(RowModel[LintRow]):
         """The lint in words, with what to do in the tooltip."""
         del column
         if role == Qt.ItemDataRole.DisplayRole:
-            return f"{tr(LEVEL_WORDS[row.level])}, {where_words(row)}: {said(row)}"
+            return f"{tr(LEVEL_WORDS[row.level])}, {where_words(row)}: {lint_words(row)}"
         if role in {Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
             return whole_words(row)
         return None
@@ -40,7 +40,7 @@ class LintModel(RowModel[LintRow]):
 
 def whole_words(row: LintRow) -> str:
     """All of a lint: level, place, reason, what to do."""
-    return f"{tr(LEVEL_WORDS[row.level])}, {where_words(row)}: {said(row)}\n{to_do_words(row)}"
+    return f"{tr(LEVEL_WORDS[row.level])}, {where_words(row)}: {lint_words(row)}\n{to_do_words(row)}"
 
 
 def to_do_words(row: LintRow) -> str:
@@ -53,7 +53,7 @@ def where_words(row: LintRow) -> str:
     return f"{row.tool or tr('all tools')} {row.pointer}".rstrip()
 
 
-def said(row: LintRow) -> str:
+def lint_words(row: LintRow) -> str:
     """The reason and what to do, without code marks."""
     return f"{row.reason}; {row.advice}".replace("`", "") if row.advice else row.reason.replace("`", "")
 
@@ -86,7 +86,7 @@ class LintDelegate(Delegate):
             return QSize(200, line)
         metrics: QFontMetrics = getattr(option, "fontMetrics")  # noqa: B009
         room = QRect(0, 0, max(view.viewport().width() - 2 * _LEFT, 60), 10_000)
-        texts = (label_text(said(row)), label_text(to_do_words(row)))
+        texts = (label_text(lint_words(row)), label_text(to_do_words(row)))
         words = sum(metrics.boundingRect(room, _WRAPPED, text).height() for text in texts)
         return QSize(200, line + words + 3 * current_look().tokens.space_1)
 
@@ -109,8 +109,11 @@ class LintDelegate(Delegate):
         painter.setFont(getattr(option, "font"))  # noqa: B009
         painter.setPen(QColor(look.palette.text))
         words = rect.adjusted(_LEFT, line, -_LEFT, 0)
-        painter.drawText(words, _WRAPPED, label_text(said(row)))
-        down = painter.fontMetrics().boundingRect(words, _WRAPPED, label_text(said(row))).height() + look.tokens.space_1
+        painter.drawText(words, _WRAPPED, label_text(lint_words(row)))
+        down = (
+            painter.fontMetrics().boundingRect(words, _WRAPPED, label_text(lint_words(row))).height()
+            + look.tokens.space_1
+        )
         painter.setPen(QColor(look.palette.muted))
         painter.drawText(words.adjusted(0, down, 0, 0), _WRAPPED, label_text(to_do_words(row)))
         painter.restore()

@@ -28,7 +28,7 @@ from gatewright_gui.pages.access.rules.tried_table import (
     TIME,
     TriedDelegate,
     TriedModel,
-    tried_words,
+    trial_words,
 )
 from gatewright_gui.pages.access.tools.filter_bar import TallyChip
 from gatewright_gui.pages.page import PageContext
@@ -410,5 +410,5 @@ class RulesPane(QWidget):
 
     def _show_tried(self, found: Replay | None, why: str) -> None:
         self.tried.set_rows(found.calls if found is not None else ())
-        words = tried_words(found) if found is not None else why
+        words = trial_words(found) if found is not None else why
         self.tried_words.setText(words[:1].upper() + words[1:])

@@ -47,7 +47,7 @@ class TriedModel(RowModel[ReplayedCall]):
         return f"{tr(self.headers[column])}: {self.text(row, column)}"
 
 
-def tried_words(found: Replay) -> str:
+def trial_words(found: Replay) -> str:
     """A line on what the rule would change."""
     if not found.calls:
         if not found.looked_at:

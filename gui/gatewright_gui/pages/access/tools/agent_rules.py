@@ -146,7 +146,7 @@ def missing_kinds(agent: Agent, needed: Mapping[CapabilityKind, tuple[str, ...]]
     return tuple(kind for kind in CapabilityKind if kind in needed and kind not in held)
 
 
-def needed_by(agent: Agent, catalog: Sequence[ToolFacts]) -> Mapping[CapabilityKind, tuple[str, ...]]:
+def needs_of(agent: Agent, catalog: Sequence[ToolFacts]) -> Mapping[CapabilityKind, tuple[str, ...]]:
     """The agent's tools and operations that need each kind."""
     chosen = pick_tools(catalog, agent.tools)
     listed = None if agent.tools is None else bare_names(agent.tools, chosen.values())
@@ -154,7 +154,7 @@ def needed_by(agent: Agent, catalog: Sequence[ToolFacts]) -> Mapping[CapabilityK
 
 
 def _capabilities(agent: Agent, catalog: Sequence[ToolFacts], scopes: Mapping[int, str]) -> Iterator[AgentRow]:
-    needed = needed_by(agent, catalog)
+    needed = needs_of(agent, catalog)
     for index, capability in enumerate(agent.capabilities):
         kind = kind_of(capability)
         about = _need_words(needed.get(kind, ()))
@@ -273,7 +273,7 @@ class AgentRulesModel(RuleRows[AgentRow]):
         """The text of a cell."""
         return (row.what, row.value, row.about, self.link(row))[column]
 
-    def typed(self, row: AgentRow, column: int) -> object:
+    def editor_value(self, row: AgentRow, column: int) -> object:
         """A verdict, or what one types over; words for no scope are not typed."""
         if column != Column.VALUE:
             return row.what
@@ -312,7 +312,7 @@ class AgentRulesModel(RuleRows[AgentRow]):
             return value != row.verdict and self._verbs.verdict(row.what, Verdict(value))
         if row.delegate is not None:
             return value != row.delegate and self._verbs.delegate(Delegate(value))
-        if row.granted is not None and str(value).strip() == self.typed(row, Column.VALUE):
+        if row.granted is not None and str(value).strip() == self.editor_value(row, Column.VALUE):
             return False  # words may be rounder than the value
         return self.write(row, lambda: self._verbs.scope(row, str(value)))
 

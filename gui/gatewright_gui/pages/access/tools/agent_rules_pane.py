@@ -25,7 +25,7 @@ from gatewright_gui.pages.access.tools.agent_rules import (
     agent_rows,
     has_scope,
     missing_kinds,
-    needed_by,
+    needs_of,
 )
 from gatewright_gui.pages.access.tools.rule_table import LINK, RuleDelegate, RuleTable
 from gatewright_gui.pages.access.tools.rules_pane import RulesPane
@@ -307,7 +307,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
             return
         grants = self.menu.addMenu(tr("&Grant"))
         tie_icon(grants.menuAction(), "key-round")
-        needed = needed_by(agent, self._context.document.catalog)
+        needed = needs_of(agent, self._context.document.catalog)
         missing = missing_kinds(agent, needed)
         for kind in (*missing, *(kind for kind in CapabilityKind if kind not in missing)):
             said = tr("needed by {count}", count=len(needed[kind])) if kind in missing else ""

@@ -54,7 +54,7 @@ def choices_of(survey: Survey, now: Declaration) -> tuple[Choice, ...]:
     return (Choice(title, note, None, own), *fields, *free, *other, last)
 
 
-def chosen_row(choices: Sequence[Choice], now: Declaration, *, wants_free: bool) -> int:
+def row_in_force(choices: Sequence[Choice], now: Declaration, *, wants_free: bool) -> int:
     """The choice that is in force; where nothing is declared, the first that one may have come for."""
     if now != AS_THE_SCHEMA_SAYS:
         wanted = now.field

@@ -18,7 +18,7 @@ from gatewright_gui.pages.access.tools.declaration import (
     ChoiceModel,
     OperationListModel,
     choices_of,
-    chosen_row,
+    row_in_force,
 )
 from gatewright_gui.qt.dialog import CheckedDialog
 from gatewright_gui.qt.language import mark, tr
@@ -101,7 +101,7 @@ class DeclareDialog(DeclarationDialog):
         self._place = QStackedWidget()
         self._lay_out(survey)
         self._connect()
-        row = chosen_row(self.choices.rows, now, wants_free=wants_free)
+        row = row_in_force(self.choices.rows, now, wants_free=wants_free)
         self.choice_view.setCurrentIndex(self.choices.index(row, 0))
         self.choice_view.setFocus()
         self.resize(*SIZE)

@@ -75,7 +75,7 @@ class LimitListModel(RuleRows[LimitRow]):
                 words = (row.owner_words, tr("not written yet") if row.is_draft else self.link(row))
                 return ", ".join(text for text in words if text)
 
-    def typed(self, row: LimitRow, column: int) -> object:
+    def editor_value(self, row: LimitRow, column: int) -> object:
         """The value as it can be typed, or the operations that it is for."""
         return row.operations if column == Column.FOR else limit_text(row.kind)
 

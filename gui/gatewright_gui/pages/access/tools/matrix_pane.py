@@ -11,7 +11,7 @@ from gatewright.workspace.api import Reason
 from gatewright_gui.pages.access.tools.matrix import MatrixModel, Place
 from gatewright_gui.pages.access.tools.matrix_paint import MatrixLegend
 from gatewright_gui.pages.access.tools.matrix_view import Block, MatrixView
-from gatewright_gui.pages.access.tools.notes import Note, notes_of, observed_notes
+from gatewright_gui.pages.access.tools.notes import Note, notes_of, observation_notes
 from gatewright_gui.pages.access.tools.row_state import operation_reasons, tool_reasons
 from gatewright_gui.pages.access.tools.share_counter import ShareCounter
 from gatewright_gui.pages.page import PageContext
@@ -228,13 +228,17 @@ class MatrixPane(QWidget):
         rows = note_rows(right, self._document.rights_if_enforced(agent_id).get(tool))
         one = note_tool(rows) if row is None or not rows else rows[right.operations.index(row)]
         agent = policy.agents[agent_id]
-        return (*observed_notes(policy, agent, right.facts, one), *reasons, *notes_of(policy, agent, right, operation))
+        return (
+            *observation_notes(policy, agent, right.facts, one),
+            *reasons,
+            *notes_of(policy, agent, right, operation),
+        )
 
     # what is asked for
 
     def edit(self, wanted: Wish | Tick) -> None:
         """Allow, ask or deny what is selected."""
-        cells = self.chosen_cells()
+        cells = self.cell_choice()
         if cells:
             verbs.edit_cells(self._document, self._context.deriver, self._context.tasks, cells, wanted)
 
@@ -245,7 +249,7 @@ class MatrixPane(QWidget):
         if on is not None:
             self.edit("off" if on else "again")
 
-    def chosen_cells(self) -> dict[str, Sequence[Target]]:
+    def cell_choice(self) -> dict[str, Sequence[Target]]:
         """By agent what is selected; a tool stands for all its operations."""
         found: dict[str, Sequence[Target]] = {}
         for block in self.view.blocks():

@@ -90,7 +90,7 @@ class MatrixView(QTableView):
     def _connect(self) -> None:
         current_look().changed.connect(self._painter.forget)
         self.tool_edge.open_requested.connect(self._turn_open)
-        self.tool_edge.pinned = self.pinned
+        self.tool_edge.pinned = self.rows_on_top
         self.selectionModel().currentChanged.connect(self._follow_current)
         for bar in (self.horizontalScrollBar(), self.verticalScrollBar()):
             bar.valueChanged.connect(self.view_changed)
@@ -189,7 +189,7 @@ class MatrixView(QTableView):
 
     # painting
 
-    def pinned(self) -> tuple[int, ...]:
+    def rows_on_top(self) -> tuple[int, ...]:
         """Return the rows that stay at the top: of the first row its group, of the next its tool, while that is open.
 
         They lie above what is seen, and stand there nevertheless.
@@ -204,14 +204,14 @@ class MatrixView(QTableView):
 
     def indexAt(self, point: QPoint) -> QModelIndex:  # noqa: N802
         """Return the cell under a point; of a row that stays before the one that it covers."""
-        place, pinned = point.y() // self.tool_edge.defaultSectionSize(), self.pinned()
+        place, pinned = point.y() // self.tool_edge.defaultSectionSize(), self.rows_on_top()
         if 0 <= place < len(pinned):
             return self._table.index(pinned[place], self.columnAt(point.x()))
         return super().indexAt(point)
 
     def cell_rect(self, index: Index) -> QRect:
         """Return where a cell is drawn: one of a row that stays is at the top."""
-        pinned, rect = self.pinned(), self.visualRect(index)
+        pinned, rect = self.rows_on_top(), self.visualRect(index)
         if index.row() in pinned:
             rect.moveTop(pinned.index(index.row()) * rect.height())
         return rect
@@ -248,7 +248,7 @@ class MatrixView(QTableView):
         if columns:
             for row in rows:
                 self._paint_row(painter, row, self.rowViewportPosition(row), columns, over)
-        pinned, high = self.pinned(), self.tool_edge.defaultSectionSize()
+        pinned, high = self.rows_on_top(), self.tool_edge.defaultSectionSize()
         if here.isValid() and self.hasFocus() and here.row() not in pinned:
             self._paint_frame(painter, here)
         for at, row in enumerate(pinned if columns else ()):

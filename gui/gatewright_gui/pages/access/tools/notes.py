@@ -79,7 +79,7 @@ def notes_of(policy: Policy, agent: Agent, right: ToolRight, operation: str | No
     return tuple(dict.fromkeys(found))
 
 
-def observed_notes(policy: Policy, agent: Agent, facts: ToolFacts, noted: Noted | None) -> tuple[Note, ...]:
+def observation_notes(policy: Policy, agent: Agent, facts: ToolFacts, noted: Noted | None) -> tuple[Note, ...]:
     """Say which part of a tool is only observed, until when, and what enforcing would say."""
     found = [
         Note(

@@ -65,7 +65,7 @@ class RuleRows(RowModel[R], Generic[R]):
         self._lines: Mapping[Address, int] = {}
         self._file = ""
 
-    def typed(self, row: R, column: int) -> object:
+    def editor_value(self, row: R, column: int) -> object:
         """The value that an editor of the cell begins with."""
         raise NotImplementedError
 
@@ -173,7 +173,7 @@ class RuleRows(RowModel[R], Generic[R]):
         link = self.link(row) if column == len(self.headers) - 1 else ""
         match role:
             case Qt.ItemDataRole.EditRole:
-                return self.typed(row, column)
+                return self.editor_value(row, column)
             case Qt.ItemDataRole.ToolTipRole if link:
                 text = self.text(row, column)
                 return tr("{line} of {file}. Click: go there", line=text, file=self._file)

@@ -65,7 +65,7 @@ class ToolFilterModel(QAbstractItemModel):
 
     def refresh(self) -> None:
         """Look anew at what fits."""
-        after = self._fit.shown()
+        after = self._fit.rows_to_show()
         if after == self._shown:
             return
         self.layoutAboutToBeChanged.emit()
@@ -82,7 +82,7 @@ class ToolFilterModel(QAbstractItemModel):
         self.changePersistentIndexList(held, moved)
         self.layoutChanged.emit()
 
-    def shown_operations(self) -> Mapping[str, tuple[str, ...]]:
+    def operations_that_fit(self) -> Mapping[str, tuple[str, ...]]:
         """Tool -> its operations that fit; `("",)` for a tool without operations."""
         rights, shown = self._tree.rights, self._shown
         found: dict[str, tuple[str, ...]] = {}
@@ -127,7 +127,7 @@ class ToolFilterModel(QAbstractItemModel):
             return shown.starts[held - IN_GROUP] + index.row()
         return -1 if held or index.row() >= shown.loose else index.row()
 
-    def held_tools(self) -> Sequence[QModelIndex]:
+    def persistent_tools(self) -> Sequence[QModelIndex]:
         """The tools whose rows somebody keeps: what a view has open is among them, and few others."""
         return [index for index in self.persistentIndexList() if not index.column() and self.place_of(index) >= 0]
 
@@ -205,7 +205,7 @@ class ToolFilterModel(QAbstractItemModel):
         return self.createIndex(row, column, at + 1)
 
     def _reset(self) -> None:
-        self._shown = self._fit.shown()
+        self._shown = self._fit.rows_to_show()
         self._group_rows.clear()
         self.endResetModel()
 

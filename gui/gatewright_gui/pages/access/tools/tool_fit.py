@@ -123,7 +123,7 @@ class Fit:
         """Tell whether anything may not fit."""
         return bool(self.words) or self.filters != NO_FILTERS
 
-    def shown(self) -> Shown:
+    def rows_to_show(self) -> Shown:
         """The rows that fit now."""
         if not self.leaves_out:
             return Shown.of_all(self._tree)

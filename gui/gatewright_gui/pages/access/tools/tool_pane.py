@@ -390,7 +390,7 @@ class ToolPane(QWidget):
         right, row = found
         name = right.facts.name
         ground = self.model.ground_of(name).partition(":")[0].replace("`", "")
-        noted, reading = self.model.noted_at(right, row), self.model.reading_of(name)
+        noted, reading = self.model.note_at(right, row), self.model.reading_of(name)
         self.row_shown.emit(
             ShownRow(agent, right, row, index.data(SHARE), noted, reading, ground=ground, origin=right.facts.origin)
         )
@@ -488,7 +488,7 @@ class ToolPane(QWidget):
         """All that the filter shows on or off."""
         from gatewright_gui.session.verbs.rights import Target
 
-        targets = tuple(Target(tool, operations) for tool, operations in self.rows.shown_operations().items())
+        targets = tuple(Target(tool, operations) for tool, operations in self.rows.operations_that_fit().items())
         self._many.edit(self._agent_id, targets, "on" if on else "off")
 
     def _name_reset(self, _selected: object = None, _deselected: object = None) -> None:

@@ -187,7 +187,7 @@ class ToolTreeModel(QAbstractItemModel):
             parent, last = self.index(row, 0), self._sizes[row] - 1
             self.dataChanged.emit(self.index(0, 0, parent), self.index(last, Column.FACT, parent))
 
-    def noted_at(self, tool: ToolRight, operation: OperationRight | None) -> Noted | None:
+    def note_at(self, tool: ToolRight, operation: OperationRight | None) -> Noted | None:
         """The difference that enforcing would make to a row; None where nothing of it is only observed."""
         name = tool.facts.name
         if name not in self._enforced:
@@ -394,7 +394,7 @@ class ToolTreeModel(QAbstractItemModel):
                 reading = self._reading(tool, operation)  # what is declared has been looked at
                 return reading.kind if reading is not None and reading.mark and reading.kind != "declared" else ""
             case _ if role == NOTED:
-                return self.noted_at(tool, operation)
+                return self.note_at(tool, operation)
             case _ if role == SHARE:
                 return self._share(tool, operation)
             case _ if role in _ROW_VALUES:
@@ -419,7 +419,7 @@ class ToolTreeModel(QAbstractItemModel):
 
     def _fact(self, tool: ToolRight, operation: OperationRight | None) -> str:
         """The one fact of a row; of a tool with operations how many are on."""
-        noted, reading = self.noted_at(tool, operation), self._reading(tool, operation)
+        noted, reading = self.note_at(tool, operation), self._reading(tool, operation)
         if noted is not None:
             said = tr("observed in part") if noted.is_some else tr("only observed")
             return f"{said}: {noted.words}"
@@ -458,7 +458,7 @@ class ToolTreeModel(QAbstractItemModel):
 
     def _fact_tip(self, tool: ToolRight, operation: OperationRight | None) -> Iterable[str]:
         share, rows = self._share(tool, operation), (operation,) if operation else tool.operations
-        noted = self.noted_at(tool, operation)
+        noted = self.note_at(tool, operation)
         yield noted.sentence if noted is not None else ""
         yield from (reason.text.replace("`", "") for reason in reasons_of(tool, operation)[:8])
         yield from dict.fromkeys(depending_words(facts_of(tool, row), row, share) for row in rows if not row.is_hidden)

@@ -148,7 +148,7 @@ class ToolView(TreeView):
         chosen = self._choice()
         if not chosen:
             return ()
-        shown = self._rows.shown_operations() if self._rows.is_filtering else None
+        shown = self._rows.operations_that_fit() if self._rows.is_filtering else None
         found: list[Target] = []
         for right in self._tree.rights:
             name = right.facts.name
@@ -218,7 +218,7 @@ class ToolView(TreeView):
     def open_names(self) -> set[str]:
         """The tools that are open now."""
         rows = self._rows
-        return {rows.tool_at(rows.place_of(top)).facts.name for top in rows.held_tools() if self.isExpanded(top)}
+        return {rows.tool_at(rows.place_of(top)).facts.name for top in rows.persistent_tools() if self.isExpanded(top)}
 
     def open_tools(self, names: Iterable[str]) -> None:
         """Open these tools and no others."""

@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractItemView, QPushButton, QSizePolicy, QStyleOptionViewItem, QToolButton, QWidget
 
 from gatewright.workspace.api import Address, CapabilityKind
-from gatewright_gui.pages.access.tools.notes import Note, notes_of, observed_notes, problem_notes, reading_notes
+from gatewright_gui.pages.access.tools.notes import Note, notes_of, observation_notes, problem_notes, reading_notes
 from gatewright_gui.pages.access.tools.share_counter import paint_share
 from gatewright_gui.pages.access.tools.tool_group import MORE, OF_MORE
 from gatewright_gui.pages.access.tools.why import (
@@ -298,7 +298,7 @@ class WhyPane(QWidget):
         if row.agent is None or row.tool is None:
             return
         policy, facts, name = document.policy, row.tool.facts, row.operation and row.operation.operation
-        yield from observed_notes(policy, row.agent, facts, row.noted)
+        yield from observation_notes(policy, row.agent, facts, row.noted)
         yield from problem_notes(document.problems, row.agent.agent_id, row.tool, name)
         yield from notes_of(policy, row.agent, row.tool, name)
         yield from reading_notes(policy, facts, row.reading)
