@@ -62,7 +62,7 @@ def test_nothing_shipped_names_somebodys_home() -> None:
 def test_no_page_uses_qts_own_label_or_delegate() -> None:
     """Qt's label takes a stranger's text for HTML; its delegate paints and tells what turns a line around."""
     raw = re.compile(r"\bQLabel\(|\(QStyledItemDelegate\)|\bQStyledItemDelegate\(|\.elidedText\(")
-    homes = ("qt.plaintext", "qt.prose", "qt.widget.item_view", "qt.widget.label")
+    homes = ("qt.plaintext", "qt.prose", "qt.widget.item_view")
     found = [
         name for name, path in modules() if name.startswith("gatewright_gui.") and raw.search(path.read_text("utf-8"))
     ]

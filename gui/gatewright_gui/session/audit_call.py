@@ -14,6 +14,7 @@ from gatewright.workspace.api import (
     Edit,
     EditRefused,
     JsonValue,
+    Lineage,
     LoggedCall,
     Permission,
     PermissionRule,
@@ -30,6 +31,7 @@ from gatewright.workspace.api import (
     duration_words,
     frozen,
     lacks_of,
+    lineage_of,
     rights,
     ruleedit,
     worked_in,
@@ -121,6 +123,10 @@ class CallDetail:
     def folder(self) -> str:
         """The folder where the coding agent worked that made it."""
         return worked_in(self.sent)
+
+    def find_lineage(self) -> Lineage | None:
+        """Return the descent of the sub-agent that made it, or None. Raises WorkspaceError for a row that hides it."""
+        return lineage_of(self.call, self.sent)
 
     @property
     def is_orphan(self) -> bool:

@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QPushButton
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, lineage_of
+from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.activity.detail_pane import DetailPane
 from gatewright_gui.pages.activity.dialogs import RuleDialog
 from gatewright_gui.pages.page import PageContext
@@ -90,7 +90,7 @@ class CallVerbs(QObject):
             return
         call, policy = detail.call, self._document.policy
         try:
-            lineage = lineage_of(call, detail.sent)
+            lineage = detail.find_lineage()
         except GatewrightError as error:
             self._document.say("error", str(error))
             return
