@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,13 +60,17 @@ def test_there_are_doors() -> None:
     assert {"gatewright.gate", "gatewright.workspace.api"} <= {name for name, _ in doors()}
 
 
-def taken_by_the_app() -> Iterator[tuple[str, str]]:
+@cache
+def taken_by_the_app() -> tuple[tuple[str, str], ...]:
     """Each module of the app with a name that it imports from the engine, at whatever place in its text."""
-    for module, path in modules():
-        if module.startswith("gatewright_gui."):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if isinstance(node, ast.ImportFrom) and node.module == API:
-                    yield from ((module, alias.name) for alias in node.names)
+    return tuple(
+        (module, alias.name)
+        for module, path in modules()
+        if module.startswith("gatewright_gui.")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == API
+        for alias in node.names
+    )
 
 
 def test_door_of_the_app_has_what_the_app_takes_and_nothing_more() -> None:

@@ -5,6 +5,7 @@ close a cycle, or need an extra or a platform. The doors (`__init__`, `workspace
 """
 
 import ast
+import re
 from pathlib import Path
 
 from tests.support.checkout import modules
@@ -112,6 +113,8 @@ LATE = {
 
 def is_late(source: str) -> bool:
     """Tell whether a module imports something under `TYPE_CHECKING` or in a function."""
+    if re.search(r"^\s+(?:from|import)\s", source, re.MULTILINE) is None:
+        return False  # nothing to parse
     return any(is_apart(node) and has_import(node) for node in ast.walk(ast.parse(source)))
 
 
