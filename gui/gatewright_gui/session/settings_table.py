@@ -261,7 +261,7 @@ SECTIONS = (
         _tier("privileged", mark("Privileged operations")),
         _defaults("max_output_bytes", mark("Longest result"), mark("bytes")),
         _defaults("timeout_s", mark("Time limit of a call"), mark("each tool's own")),
-        _defaults("check_formats", mark("Check formats"), mark("texts must be what `format` in a tool's schema says")),
+        _defaults("check_formats", mark("Check formats"), mark("texts must be what the format in a schema says")),
     )),
     Section("roots", mark("Folders for file tools"),
             mark("Tools read and write in shared and tmp, and copy out of vault."), (

@@ -389,14 +389,14 @@ async def test_approvals_keys_are_judged_by_keys_added_and_removed(shown: Shown)
     await choose(shown, "agent")
     pane = shown.agent
     tiers = [(row.what, row.value) for row in pane.model.rows if row.kind is agent_rules.RowKind.INHERITED]
-    assert tiers == [("read_only", "allow"), ("side_effecting", "allow"), ("privileged", "ask first")]
+    assert tiers == [("read_only", "without asking"), ("side_effecting", "without asking"), ("privileged", "ask first")]
     pane.view.setCurrentIndex(shown.rule("side_effecting"))
     pane.view.setFocus()
     QTest.keyClick(pane.view, Qt.Key.Key_K, Qt.KeyboardModifier.AltModifier)
     assert shown.operator.approvals["side_effecting"] is Verdict.ASK
     QTest.keyClick(pane.view, Qt.Key.Key_Delete)
     assert "side_effecting" not in shown.operator.approvals
-    assert shown.rule("side_effecting").data() == "allow"
+    assert shown.rule("side_effecting").data() == "without asking"
 
     pane.add_key(None)
     shown.type("file.delte")
@@ -571,7 +571,7 @@ async def test_why_draws_the_files_and_its_steps_lead_to_the_rules_of_files(show
     await choose(shown, "why", operation="replace")
     why = shown.pane.why
     assert why.sentence.text() == (
-        "Never in secrets/ and drafts/final/; without asking in drafts/, asks first in inbox/, never anywhere else."
+        "Never in drafts/final/; without asking in drafts/, asks first in inbox/, never anywhere else."
     )
     share = path_shares(shown.window.document.workspace, "archivist", frozenset({"file"}))["file", "replace"]
     assert share.files > 0

@@ -146,7 +146,7 @@ async def test_folder_has_the_level_of_its_files_and_mixed_where_they_differ(dem
 async def test_folder_is_spoken_of_as_what_its_files_get(page: FilesPage) -> None:
     page.folder.select("notes/")
     row = row_of(page, "notes/**")
-    assert page.decided.sentence == f"a new file in it: rule {row + 1} `notes/**` gives append"
+    assert page.decided.sentence == f"a new file in it: rule {row + 1} notes/** gives append"
     assert page.decided.files.text == "every file in it is append; the folder itself is read_only (default)"
     assert page.rules.model.index(row, 0).data(rule_model.SHOWN).is_deciding
     page.folder.select("README.md")

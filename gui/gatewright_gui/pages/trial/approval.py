@@ -303,7 +303,7 @@ class ApprovalBar(QWidget):
             lasts = button in {self.while_button, self.scope_button}
             button.setEnabled(button is self.refuse_button or (is_calm and not (lasts and question.once_only)))
             plain = words.replace("`", "")
-            self.reach[button].setText(plain)
+            named(self.reach[button], tip=plain).setText(plain)
             button.setAccessibleDescription(plain)
         self.minutes_button.setEnabled(self.while_button.isEnabled())
 

@@ -223,7 +223,7 @@ class DecidedPanel(QWidget):
         mark = mark_of(level)
         self._path.set_text(level.path or ".")
         self._chip.set_chip(mark.word, mark.icon, mark.role)
-        self._sentence.setText(_whole(level))
+        self._sentence.setText(_whole(level).replace("`", ""))
         self.files.set_text(of_folder)
         for action, badge in self._badges.items():
             badge.set_verdict(level.verdict(action).value)

@@ -206,7 +206,15 @@ def _sub_agents(agent: Agent) -> Iterator[AgentRow]:
 
 
 def _approval(kind: RowKind, key: str, verdict: Verdict, about: str, address: Address | None) -> AgentRow:
-    return AgentRow(kind, key, tr(verdict.words), about, address, verdict=verdict)
+    return AgentRow(kind, key, tr(VERDICTS[verdict]), about, address, verdict=verdict)
+
+
+VERDICTS: Mapping[Verdict, str] = {
+    Verdict.ALLOW: mark("without asking"),
+    Verdict.ASK: mark("ask first"),
+    Verdict.DENY: mark("never"),
+}
+"""What an approvals key says of the operations that are on."""
 
 
 _NAMES = {RowKind.HEADING, RowKind.CATALOG, RowKind.DELEGATE, RowKind.CHILD, RowKind.NEW_CHILD}
@@ -214,15 +222,15 @@ _NAMES = {RowKind.HEADING, RowKind.CATALOG, RowKind.DELEGATE, RowKind.CHILD, Row
 
 
 _TIERS = {
-    "read_only": mark("operations that only read"),
-    "side_effecting": mark("operations that change something"),
-    "privileged": mark("privileged operations"),
+    "read_only": mark("All that only reads"),
+    "side_effecting": mark("All that changes something"),
+    "privileged": mark("All that is privileged"),
 }
 
 
 def _key_words(key: str) -> str:
     if key in TIER_KEYS:
-        return tr(_TIERS[key])
+        return key
     if selected_catalog(key) is not None:
         return tr("all tools of the catalog")
     return tr("one operation") if "." in key else tr("one tool")
@@ -271,7 +279,8 @@ class AgentRulesModel(RuleRows[AgentRow]):
 
     def text(self, row: AgentRow, column: int, /) -> str:
         """The text of a cell."""
-        return (row.what, row.value, row.about, self.link(row))[column]
+        is_tier = row.kind in {RowKind.APPROVAL, RowKind.INHERITED} and row.what in TIER_KEYS
+        return (tr(_TIERS[row.what]) if is_tier else row.what, row.value, row.about, self.link(row))[column]
 
     def editor_value(self, row: AgentRow, column: int) -> object:
         """A verdict, or what one types over; words for no scope are not typed."""

@@ -18,6 +18,7 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.pages.access.tools.agent_rules import (
     DELEGATES,
+    VERDICTS,
     AgentRow,
     AgentRulesModel,
     Column,
@@ -98,7 +99,7 @@ class AgentRulesDelegate(RuleDelegate):
         if row.verdict is not None and index.column() == Column.VALUE:
             look = current_look()
             verdicts = (
-                (tr(verdict.words), verdict, look.icon(VERDICT_ICONS[verdict.value], verdict.value))
+                (tr(VERDICTS[verdict]), verdict, look.icon(VERDICT_ICONS[verdict.value], verdict.value))
                 for verdict in Verdict
             )
             return self.choice_field(parent, "agents.rules.verdict", tr("Verdict of {key}", key=row.what), verdicts)

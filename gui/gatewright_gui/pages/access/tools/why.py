@@ -118,12 +118,24 @@ class Places:
         """All of it in one sentence, such as ``Asks first in drafts/, never anywhere else.``"""
         said = [_SAYS[verdict] for verdict, _ in self.named]
         parts = [tr(words, places=_places(names)) for words, (_, names) in zip(said, self.named, strict=True)]
-        never = tr("never {places}", places=_places(self.never)) if self.never else ""
+        closed = self._never_within if self.rest is Verdict.DENY else self.never
+        never = tr("never {places}", places=_places(closed)) if closed else ""
         if not parts:
             text = tr(_ALL[self.rest])
             return _sentence(tr("{verdict}, but {never}", verdict=text, never=never) if never else text)
         listed = ", ".join((*parts, tr(_ELSE[self.rest])))
         return _sentence("; ".join(filter(None, (never, listed))))
+
+    @property
+    def _never_within(self) -> tuple[str, ...]:
+        """Those of ``never`` that may lie in a place of ``named``: the rest is closed anyway."""
+        open_places = [name for _, names in self.named for name in names]
+        return tuple(
+            one
+            for one in self.never
+            if not one.endswith("/")
+            or any(not name.endswith("/") or one.startswith(name) or name.startswith(one) for name in open_places)
+        )
 
 
 _SAYS = {
@@ -243,6 +255,8 @@ def verdict_sentence(tool: ToolRight, operation: OperationRight | None, places: 
     if places is not None:
         return places.sentence
     depending = next((text for one in rows if (text := depending_words(*one))), "")
+    if verdict is Verdict.ASK and " asks first " in reason:  # the step below says by what
+        return tr("Asks first, and it {depends}.", depends=depending) if depending else tr("Asks first.")
     if verdict is Verdict.ASK and reason:
         asks = tr("Asks first: {reason}, and it {depends}.", reason=reason, depends=depending)
         return asks if depending else tr("Asks first: {reason}.", reason=reason)
