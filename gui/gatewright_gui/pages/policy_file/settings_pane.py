@@ -21,7 +21,7 @@ from gatewright_gui.session.read_only import READ_ONLY
 from gatewright_gui.session.settings_table import COMMANDS, SECTIONS, Section, Setting
 from gatewright_gui.session.verbs import policy as verbs
 
-LABEL_WIDTH, FIELD_WIDTH = 210, 420
+LABEL_WIDTH, FIELD_WIDTH = 216, 420
 Control = QLineEdit | QComboBox | QCheckBox
 
 
