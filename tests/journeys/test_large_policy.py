@@ -146,6 +146,7 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
 
     # the rights of one agent for ten others, after a look at what would change
     await hand.click_cell(*agent_row(hand, "agent_0003"))
+    await until(partial(_is_shown, hand, "agent_0003"), "the agent")  # else its rows count to the dialog
     async with during("ask what a copy would change"):
         await hand.click(hand.find("agents.preset", QWidget))
         await hand.choose("agents.copy_rights")
