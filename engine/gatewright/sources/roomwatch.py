@@ -175,7 +175,8 @@ class RoomWatch:
         except Exception as error:  # noqa: BLE001 - the thread's owner: nobody may take what is unseen for unchanged
             self._fail(f"the files cannot be watched ({type(error).__name__})")
         finally:
-            self._free()
+            with self._news:  # whoever closes it wakes this thread by what is freed here
+                self._free()
             self._release()
 
     def _look(self) -> None:

@@ -6,6 +6,7 @@ import random
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -248,6 +249,25 @@ def test_what_the_kernel_did_not_tell_is_found_by_walking_again(
     watch.check()
     assert len(bubblewrap.seen(plan, str(top))) == 301
     watch.close()
+
+
+def test_a_watcher_that_wakes_by_itself_while_it_is_closed_frees_nothing_too_early(
+    top: Path, planner: RoomPlanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confinement, heard, write = confined(top, PlaceUse.WRITE, WRITE), Heard(), os.write
+    watch = planner.watch(confinement, planner.plan(confinement), heard)
+    watch.check()
+
+    def write_late(descriptor: int, data: bytes) -> int:
+        if data == b".":  # the watcher is told to end, and a file wakes it before
+            save(top / "new.txt", "x")
+            time.sleep(0.1)
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write_late)
+    watch.close()
+    watch.close()
+    assert heard.failures == []
 
 
 def test_a_slow_or_dead_watcher_closes(top: Path, planner: RoomPlanner, monkeypatch: pytest.MonkeyPatch) -> None:
