@@ -159,6 +159,15 @@ def status_at(path: str) -> os.stat_result | None:
         return None
 
 
+def entries_at(path: str) -> list[os.DirEntry[str]]:
+    """List a folder; one that went meanwhile has nothing in it. Raises OSError for one that cannot be read."""
+    try:
+        with os.scandir(path) as entries:
+            return [*entries]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 class Protection:
     """The files and folders with level none, which may come, go and be replaced; ``now`` looks up their identities."""
 

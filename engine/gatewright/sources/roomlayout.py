@@ -17,7 +17,7 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.target import View
 from gatewright.policy.verdict import Word
-from gatewright.sources.ground import is_below, status_at
+from gatewright.sources.ground import entries_at, is_below, status_at
 from gatewright.sources.roomview import (
     LINK,
     PLAIN,
@@ -308,8 +308,8 @@ class RoomLayout:
     def _plain_files(self, folder: FolderView, row: Row, region: Region) -> Iterator[Found]:
         """Yield the ordinary files of a folder that must not get new names."""
         odd = {one.name for one in row.odd}
-        with os.scandir(folder.path) as entries:
-            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False) and entry.name not in odd]
+        found = entries_at(folder.path)
+        names = [entry.name for entry in found if entry.is_file(follow_symlinks=False) and entry.name not in odd]
         for name in sorted(names):
             yield self._file(f"{folder.path.rstrip('/')}/{name}", PLAIN, folder.generic, region)
 
@@ -346,8 +346,7 @@ class RoomLayout:
             region = self.regions.get(folder.path)
             if region is None or row.files().isdisjoint(doubtful):
                 continue
-            with os.scandir(folder.path) as entries:
-                found = [(entry.name, (row.device, entry.inode())) for entry in entries]
+            found = [(entry.name, (row.device, entry.inode())) for entry in entries_at(folder.path)]
             for name, inode in found:
                 path = f"{folder.path.rstrip('/')}/{name}"
                 meant = doubtful.get(inode, View.WRITE)
@@ -445,6 +444,5 @@ def _strict_names(views: RoomViews, folder: FolderView, row: Row, *, is_new: boo
         return links | {one.name for one in row.odd if one.view is not View.WRITE}
     if not is_new:
         return set()
-    with os.scandir(folder.path) as entries:
-        names = [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
+    names = [entry.name for entry in entries_at(folder.path) if not entry.is_dir(follow_symlinks=False)]
     return {one for one, view in zip(names, views.names(folder.path, names), strict=True) if view is not View.WRITE}
