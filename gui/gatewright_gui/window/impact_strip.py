@@ -266,7 +266,7 @@ class ImpactStrip(QWidget):
             pieces = [(_STRONG, before), (_DANGER if lines[0].is_dangerous else _STRONG, verb), (_STRONG, after)]
         more = len(lines) - 1 + self._impact.cut
         if self._step is not None and self._step.way < 0:
-            pieces = [(_QUIET, f"{tr('Undone:')} "), *pieces]
+            pieces = [(_QUIET, f"{tr('After undo:')} "), *pieces]
         said = [counted(more, "more change", "more changes")] if more > 0 else []
         said += [one.words for one in (self._model, self._calls) if one is not None and one.words]
         said += [self._fault] if self._fault else [tr("counting...")] if self._calls is None else []

@@ -214,7 +214,7 @@ VERDICTS: Mapping[Verdict, str] = {
     Verdict.ASK: mark("ask first"),
     Verdict.DENY: mark("never"),
 }
-"""What an approvals key says of the operations that are on."""
+"""The words of an approvals key for operations that are on."""
 
 
 _NAMES = {RowKind.HEADING, RowKind.CATALOG, RowKind.DELEGATE, RowKind.CHILD, RowKind.NEW_CHILD}
