@@ -378,7 +378,8 @@ def _risk(reach: OriginReach) -> Iterable[Fact]:
     if not told:
         asks = any(count.asks for part in reach.agents.values() for count in part.values())
         words = tr("Without asking agents can only read with it.") if asks else tr("Agents can only read with it.")
-        yield Fact("shield-check", "allow", words if reach.free(Effect.READ) else tr("Every call asks first."))
+        is_asked = asks and not reach.free(Effect.READ)
+        yield Fact("shield-check", "allow", tr("Every call asks first.") if is_asked else words)
 
 
 def names(agents: Sequence[str]) -> str:

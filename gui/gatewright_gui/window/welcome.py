@@ -325,7 +325,7 @@ class StoppedCard(QFrame):
 
 
 def _knowledge(is_shown: bool) -> str:
-    """What the model knows of the call that is stopped."""
+    """Say whether the model knows the operation that is stopped."""
     operation = DEMO_CALL[2]
     if is_shown:
         return tr("The model knows {operation}. If it calls it, the gate refuses.", operation=operation)
