@@ -194,7 +194,7 @@ async def test_line_tells_what_an_edit_changes_and_takes_it_back(window: MainWin
     await settled(window)
 
     assert not window.document.is_dirty
-    assert strip.text.startswith("archivist can no longer delete 3 files (file.delete)")
+    assert strip.text.startswith("After undo: archivist can no longer delete 3 files (file.delete)")
     assert strip.undo_button.text() == "Redo"
     QTest.mouseClick(strip.undo_button, Qt.MouseButton.LeftButton)
     await settled(window)

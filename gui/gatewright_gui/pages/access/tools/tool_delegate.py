@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import lru_cache
 
 from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QCursor, QFont, QFontMetrics, QHelpEvent, QMouseEvent, QPainter
@@ -336,9 +337,15 @@ def ask_rect(cell: QRect) -> QRect:
 
 
 def _half(cell: QRect, left: int, word: str) -> QRect:
-    metrics = QFontMetrics(current_look().small_font)
-    wide, high = metrics.horizontalAdvance(tr(word)) + 2 * _PAD, metrics.height() + 4
+    wide, high = _half_size(tr(word), current_look().small_font)
     return QRect(left, cell.top() + (cell.height() - high) // 2, wide, high)
+
+
+@lru_cache(maxsize=16)
+def _half_size(words: str, font: QFont) -> tuple[int, int]:
+    """Return the width and height of a half in pixels; every row asks for it a dozen times."""
+    metrics = QFontMetrics(font)
+    return metrics.horizontalAdvance(words) + 2 * _PAD, metrics.height() + 4
 
 
 def name_left(cell: QRect) -> int:
