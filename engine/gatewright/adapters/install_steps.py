@@ -41,7 +41,8 @@ _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EX
 _ADDRESS = re.compile(r"\b\w+://\S+")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _INDEXES = """\
-import json
+import json, sys
+sys.path.insert(0, sys.argv[1])
 from pip._internal.models.index import PyPI, TestPyPI
 print(json.dumps([PyPI.simple_url, {one.netloc: one.file_storage_domain for one in (PyPI, TestPyPI)}]))
 """
@@ -138,13 +139,18 @@ class Steps:
         folders = (*outside(program, self._folder), *_unseen([os.path.realpath(prefix)]))
         return Way((program,), folders, environment=self._base())
 
-    async def pip(self, python: Way, own: str) -> Way:
-        """Return the way to run pip in a fresh virtual environment of ``python``. Raises ServerFailed."""
-        words = (own, "-m", "pip")
+    async def pip(self, python: Way, own: str, pip: str) -> Way:
+        """Return the way to run the unpacked package ``pip`` for a fresh virtual environment of ``python``.
+
+        ``own``: the environment's interpreter. Raises ServerFailed.
+        """
+        words = (own, pip)
         if self._confiner is None:
             return Way(words)
         settings = _settings_of_pip((await self._ask(*words, "config", "list")).decode("utf-8", "replace"))
-        usual, files_of = cast("tuple[str, dict[str, str]]", json.loads(await self._ask(own, "-I", "-c", _INDEXES)))
+        usual, files_of = cast(
+            "tuple[str, dict[str, str]]", json.loads(await self._ask(own, "-I", "-c", _INDEXES, str(Path(pip).parent)))
+        )
         index = settings.get("index-url", usual)
         is_none = settings.get("no-index", "").casefold() in {"1", "true", "yes", "on", "y", "t"}
         said = f"{settings.get('find-links', '')} " + (

@@ -52,6 +52,13 @@ _ENTRY = re.compile(r"(?P<module>[A-Za-z_][\w.]*)\s*:\s*(?P<called>(?P<name>[A-Z
 _MISSING = re.compile(r"No matching distribution found for ([A-Za-z0-9][\w.-]*)", re.ASCII)
 _VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
 _WORD = re.compile(r"\d[\w.+!-]*", re.ASCII)
+_UNPACK = """\
+import ensurepip, pathlib, sys, sysconfig, zipfile
+folders = [sysconfig.get_config_var("WHEEL_PKG_DIR"), pathlib.Path(ensurepip.__file__).with_name("_bundled")]
+wheels = [wheel for folder in folders if folder for wheel in pathlib.Path(folder).glob("pip-*.whl")]
+zipfile.ZipFile(wheels[0]).extractall(sys.argv[1])
+"""
+"""A script that unpacks Python's own pip, which a server never needs: `venv` would take seconds to install it."""
 _SCRIPTS = """\
 import json
 from importlib.metadata import distribution
@@ -237,12 +244,16 @@ class ServerInstaller:
     async def _from_pypi(self, package: Package, folder: Path, steps: Steps, scripts: bool) -> _Work:
         python = await steps.python(self._python(package))
         venv, report = folder / "venv", folder / "report.json"
-        await steps.run(python, "-m", "venv", str(venv))
-        own = str(venv / "bin" / "python")
+        own, tool = str(venv / "bin" / "python"), folder / SCRATCH / "pip"
+        try:
+            await steps.run(python, "-m", "venv", "--without-pip", str(venv))
+            await steps.run(python, "-I", "-c", _UNPACK, str(tool))
+        except StepFailed as failed:
+            raise ServerFailed(failed.reason, _PYTHON) from None
         binary = () if scripts else ("--only-binary", ":all:")
         quiet = ("--quiet", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--retries", "2")
         wanted = f"{package.name}{package.wanted}"
-        pip, what = await steps.pip(python, own), (wanted, *package.extras)
+        pip, what = await steps.pip(python, own, str(tool / "pip")), (wanted, *package.extras)
         try:
             await steps.run(pip, "install", *quiet, *binary, "--report", str(report), *what)
         except StepFailed as failed:

@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -191,6 +192,29 @@ async def test_what_cannot_be_installed_is_told_with_what_to_do_and_leaves_nothi
         await installer.install(package(line))
     assert reason in failed.value.reason
     assert not [*(tmp_path / "state" / "servers").glob("*/*")]
+
+
+async def test_a_python_without_its_pip_is_told_with_what_to_install(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    python = tmp_path / "bin" / "python3.999"
+    python.write_text(
+        '#!/bin/sh\ncase "$*" in *ensurepip*) echo "No module named ensurepip" >&2; exit 1;; esac\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    with pytest.raises(ServerFailed, match="No module named ensurepip") as failed:
+        await ServerInstaller(tmp_path / "state", environment).install(package("uvx --python 3.999 say-py"))
+    assert "with its venv" in failed.value.advice
+    assert not [*(tmp_path / "state" / "servers").glob("*/*")]
+
+
+async def test_an_installed_python_server_has_no_pip(tmp_path: Path, environment: dict[str, str]) -> None:
+    installed = await ServerInstaller(tmp_path / "state", environment).install(package("uvx say-py"))
+    assert [path.name for path in Path(installed.folder).glob("venv/lib/python*/site-packages/*.dist-info")] == [
+        "say_py-1.1.dist-info"
+    ]
+    assert not list(Path(installed.folder).rglob("pip"))
 
 
 @pytest.mark.parametrize("line", ["npx say", "uvx say-py"])
