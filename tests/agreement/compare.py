@@ -73,20 +73,37 @@ def compared(strangers: Iterable[tuple[Stranger, int]], calls_each: int, tally: 
 
 def _compare(cell: Cell, count: int, tally: Tally) -> None:
     rng = random.Random(cell.name)
-    listing = cell.listing
-    oracle = reference(listing.schema)
-    caller = Caller(cell.tool.input_schema(), listing.schema, cell.found, rng)
+    judge = _Judge(cell)
+    caller = Caller(cell.tool.input_schema(), cell.listing.schema, cell.found, rng)
     routes = [_Route(cell, form, rng) for form in FORMATS]
     tally.cells += 1
     for call in caller.calls(count):
-        shown, gate = oracle.is_valid(call), passes(cell.gate, cell.tool.name, call, cell.agent_id)
+        judge.known.clear()
+        shown, gate = judge.of(call)
         tally.calls += 1
         tally.valid += shown
         if shown != gate:
             tally.disagreements.append(f"{cell.name}: shown {shown}, gate {gate}: {call}")
         for route in routes:
-            for problem in route.problems(call, oracle, tally, valid=shown):
+            for problem in route.problems(call, judge, tally, valid=shown):
                 tally.disagreements.append(f"{cell.name} {route.form}: {problem}")
+
+
+class _Judge:
+    """Answers what the schema and the gate say of a call; formats bring the same call back again and again."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell, self._oracle = cell, reference(cell.listing.schema)
+        self.known: dict[str, tuple[bool, bool]] = {}
+
+    def of(self, call: Any) -> tuple[bool, bool]:
+        """Return whether the listed schema takes the call, and whether the gate passes it."""
+        spelled = repr(call)  # `1`, `True` and `1.0` are different values
+        if spelled not in self.known:
+            cell = self._cell
+            passed = isinstance(call, dict) and passes(cell.gate, cell.tool.name, cast("Json", call), cell.agent_id)
+            self.known[spelled] = self._oracle.is_valid(call), passed
+        return self.known[spelled]
 
 
 class _Route:
@@ -106,7 +123,7 @@ class _Route:
         self._takes = sent_schema(form, body, closed=True) if looser == {"other-keys"} else self._sent
         self._maker = Maker(cell.listing.schema, rng)
 
-    def problems(self, call: Json, oracle: Any, tally: Tally, *, valid: bool) -> list[str]:
+    def problems(self, call: Json, judge: _Judge, tally: Tally, *, valid: bool) -> list[str]:
         """Return the faults of ``call``, and of a similar call that the provider's model might have made."""
         name, spelled = self._reader.spell(self._cell.tool.name, call)
         found: list[str] = []
@@ -119,8 +136,7 @@ class _Route:
                 continue
             back = restored[1]
             tally.through_formats += 1
-            shown = valid if back == call and _same(back, call) else oracle.is_valid(back)
-            gate = isinstance(back, dict) and self._passes(cast("Json", back))
+            shown, gate = judge.of(back)
             if shown != gate:
                 found.append(f"shown {shown}, gate {gate}: {sent} that comes back as {back}")
             if sent is spelled and valid and not gate:
@@ -130,11 +146,3 @@ class _Route:
                 if not gate:
                     found.append(f"takes {sent} that comes back as {back}")
         return found
-
-    def _passes(self, call: Json) -> bool:
-        return passes(self._cell.gate, self._cell.tool.name, call, self._cell.agent_id)
-
-
-def _same(one: object, other: object) -> bool:
-    """True if two values and their types are equal; `1`, `True` and `1.0` are different values."""
-    return repr(one) == repr(other)
