@@ -26,7 +26,7 @@ LATE = {
         "gatewright.memory.embedding",
         "gatewright.memory.notes",
         "gatewright.policy.glob",
-        "gatewright.policy.times",
+        "gatewright.policy.rule",
         "gatewright.schema.check",
         "gatewright.sources.watch",
     ),

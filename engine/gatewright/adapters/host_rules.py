@@ -18,7 +18,6 @@ from gatewright.arguments.shell_entry import WRAPPERS, read_entry
 from gatewright.arguments.shell_program import EVERY
 from gatewright.base.errors import shown
 from gatewright.base.frozen import frozen
-from gatewright.policy.callrule import AllowedOperations
 from gatewright.policy.capability import Exec, NetRead
 from gatewright.policy.document import (
     Agent,
@@ -32,6 +31,7 @@ from gatewright.policy.document import (
 )
 from gatewright.policy.glob import PermissionRules, check_pattern
 from gatewright.policy.rule import ToolRule
+from gatewright.policy.rulekind import AllowedOperations
 from gatewright.policy.verdict import EVERY_HOST, Permission, Verdict, check_host_pattern, host_matches
 from gatewright.policyfile.readagent import path_error
 

@@ -18,9 +18,9 @@ from gatewright.compile.operation import Redactor
 from gatewright.compile.plan import ToolShape
 from gatewright.compile.rule_test import BoundRule
 from gatewright.policy import rule as kinds
-from gatewright.policy.callrule import join_names
 from gatewright.policy.right import ToolRight
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
+from gatewright.policy.rulekind import join_names
 from gatewright.policy.verdict import split_name
 from gatewright.schema.check import is_checked_format
 from gatewright.schema.operation import ToolListing

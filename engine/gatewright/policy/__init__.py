@@ -1,9 +1,9 @@
 """Holds the policy as pure values: agents, sources, rules, levels, verdicts, the document and its edits.
 
-A kind of rule or capability (`policy/callrule.py`, `policy/rule.py`, `policy/capability.py`) says itself how it
-is read, checked, written and named, also to the model. The reader of the file, its plain form, the least change of the
-text and the check of an edit walk over the kinds and name none; where a kind needs the tools or a JSON Schema,
-`policyfile/readrule.py` asks it by name.
+A kind of rule or capability (`policy/rulekind.py`, `policy/capability.py`) says itself how it is read, checked, written
+and named, also to the model. The reader of the file, its plain form, the least change of the text and the check of an
+edit walk over the kinds and name none; where a kind needs the tools or a JSON Schema, `policyfile/readrule.py` asks it
+by name.
 
 An edit holds whole agents, sources or one field of the policy, before and after, so that its inverse needs no memory.
 Every row has an `identity` (`policy/rule.py`) that no edit changes and that equality leaves out: an edit names the row

@@ -17,9 +17,8 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Agent, Catalog, Policy
 from gatewright.policy.edit import AgentChange, CatalogChange, Change, Edit, FieldChange
-from gatewright.policy.rule import PolicyRule
+from gatewright.policy.rule import PolicyRule, Span
 from gatewright.policy.rulematch import present
-from gatewright.policy.times import Span
 from gatewright.policy.verdict import Mode, Verdict, Word
 
 MOST_OBSERVE_S = 30 * 86_400.0

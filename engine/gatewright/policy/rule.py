@@ -1,332 +1,58 @@
-"""Rules as values, each a row with a lasting identity, and the kinds of them about the calls of a session.
+"""Rules as rows: tool rules and policy rules, each with a lasting identity, and the times at which a policy rule holds.
 
-A tool rule has a kind with its value, a tool, and operations; a kind's class name is its spelling in the policy file.
-The kinds here are about the calls of a session: how many, how often, in what order, when the loop goes on or ends;
-those about one call stand in `policy/callrule.py`. Durations are seconds. Among the policy rules that match a call the
-strictest effect wins: deny before ask before allow, before the default. `dataclasses.replace` and pickling carry a
-row's identity along; equal rows may differ in it. The module exceeds 450 lines because each kind of rule is a class.
+A tool rule has a kind with its value (`policy/rulekind.py`), a tool, and operations. Among the policy rules that match
+a call the strictest effect wins: deny before ask before allow, before the default. `dataclasses.replace` and pickling
+carry a row's identity along; equal rows may differ in it.
+
+A policy rule holds while the clock of its zone shows a time within its hours on one of its days. Hours over midnight
+belong to the day on which they begin. Where the clock goes forward, a time that it leaves out is never shown: hours
+that begin in the gap begin after it. Where it goes back, it shows a time twice, and the rule holds both times. Instants
+are seconds since 1970, as the wall clock counts them.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
 from itertools import count
-from typing import ClassVar, Protocol, Self, cast, get_args
+from typing import Protocol, get_args
 
-from gatewright.base.amount import duration_words, plain_duration
-from gatewright.base.errors import EditRefused, RawPath, Report, shown
+from gatewright.base.errors import AuthorMustFix, EditRefused, Report, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.row import (
-    DURATION,
-    NAME,
-    Raw,
-    Row,
-    json_table,
-    name_error,
-    one_of,
-    option,
-    seconds_of,
-    several,
-    table,
-    whole,
-    whole_number,
-)
-from gatewright.policy.callrule import (
-    ABSENT,
+from gatewright.base.row import json_table, name_error, whole_number
+from gatewright.policy.rulekind import (
+    AfterOutside,
     AllowedOperations,
     ArgumentConstraints,
-    Kind,
+    ContinueLoop,
+    Cooldown,
+    ExclusiveGroups,
+    ExitLoop,
+    MaxCalls,
     Needed,
+    Periodic,
+    RateLimit,
+    RequiredBeforeExit,
+    RequiredBeforeExitIf,
     RequiresConsent,
-    check_names,
-    join_names,
-    needs_value,
-    read_names,
+    RequiresFollowingTools,
+    RequiresPrecedingTools,
+    StartConstraint,
 )
-from gatewright.policy.times import Times
-from gatewright.policy.verdict import ANY_TOOL, Mode, Verdict, split_name
-
-
-@frozen
-class _Seconds(Kind):
-    seconds: float
-    shape = DURATION
-
-    @classmethod
-    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
-        if payload is ABSENT:
-            needs_value(path, report, cls.__name__, '"30s"')
-            return None
-        seconds = seconds_of(payload, path, report)
-        return None if seconds is None else cls(seconds).validate(path, report)
-
-    def plain(self) -> object:
-        return plain_duration(self.seconds)
-
-
-@frozen
-class MaxCalls(Kind):
-    """Permits at most ``calls`` per session."""
-
-    calls: int
-    noun = "limit of calls"
-    shape = whole(0)
-    fits_source = True
-
-    @classmethod
-    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
-        if payload is ABSENT:
-            needs_value(path, report, "MaxCalls", "3")
-            return None
-        calls = whole_number(payload, path, report, "`MaxCalls`")
-        return None if calls is None else cls(calls).validate(path, report)
-
-    def plain(self) -> object:
-        return self.calls
-
-    def check(self, path: RawPath, report: Report) -> None:
-        if whole_number(self.calls, path, report, "`MaxCalls`", 0) == 0:
-            message = "`MaxCalls = 0` denies every call, yet the model still sees the tool: turn it off instead"
-            report.warning(path, "never-callable", message, at_value=True)
-
-    def edit_name(self, what: str) -> str:
-        return f"limit {what} to {_calls(f'{self.calls:,}')}"
-
-    def usage_words(self, names: Sequence[str]) -> str:
-        return f"At most {_calls(str(self.calls))} per session."
-
-
-@frozen
-class Cooldown(_Seconds):
-    """Requires at least ``seconds`` from start to start."""
-
-    noun = "pause"
-    fits_source = True
-
-    def check(self, path: RawPath, report: Report) -> None:
-        if seconds_of(self.seconds, path, report) == 0:
-            message = "`Cooldown = 0` delays nothing: the rule has no effect"
-            report.warning(path, "rule-without-effect", message, at_value=True)
-
-    def edit_name(self, what: str) -> str:
-        return f"pause {duration_words(self.seconds)} between calls of {what}"
-
-    def usage_words(self, names: Sequence[str]) -> str:
-        return f"Calls have to start at least {duration_words(self.seconds)} apart."
-
-
-@frozen
-class RateLimit(Kind):
-    """Permits at most ``calls`` starts within any ``per_s`` seconds, across sessions and processes."""
-
-    calls: int
-    per_s: float
-    noun = "rate"
-    fits_source = True
-    keys: ClassVar = {"calls": whole(1), "per": DURATION}
-    shape = table(keys, "calls", "per")
-
-    @classmethod
-    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
-        if not isinstance(payload, dict):
-            needs_value(path, report, "RateLimit", '{ calls = 10, per = "1m" }')
-            return None
-        row = Row(cast("Raw", payload), path, report)
-        row.only(cls.keys, "`RateLimit`")
-        if not (row.require("calls", "`RateLimit`") and row.require("per", "`RateLimit`")):
-            return None
-        calls, per_s = row.integer("calls"), row.duration("per")
-        return None if calls is None or per_s is None else cls(calls, per_s).validate(path, report)
-
-    def plain(self) -> object:
-        return {"calls": self.calls, "per": plain_duration(self.per_s)}
-
-    def check(self, path: RawPath, report: Report) -> None:
-        whole_number(self.calls, (*path, "calls"), report, "`calls`", 1)
-        if seconds_of(self.per_s, (*path, "per"), report) == 0:
-            report.error((*path, "per"), "bad-value", "`per` must be longer than nothing")
-
-    def edit_name(self, what: str) -> str:
-        return f"limit {what} to {_calls(f'{self.calls:,}')} per {duration_words(self.per_s)}"
-
-    def usage_words(self, names: Sequence[str]) -> str:
-        return f"At most {_calls(str(self.calls))} per {duration_words(self.per_s)}."
-
-
-@frozen
-class Periodic(_Seconds):
-    """Reminds the model every ``seconds``."""
-
-    noun = "reminder"
-
-    def check(self, path: RawPath, report: Report) -> None:
-        if seconds_of(self.seconds, path, report) == 0:
-            report.error(path, "bad-value", "`Periodic` must be longer than nothing")
-
-    def edit_name(self, what: str) -> str:
-        return f"remind of {what} every {duration_words(self.seconds)}"
-
-    def usage_words(self, names: Sequence[str]) -> str:
-        return f"It is due every {duration_words(self.seconds)}."
-
-
-def _calls(number: str) -> str:
-    return f"{number} call{'' if number == '1' else 's'}"
-
-
-@frozen
-class ContinueLoop(Kind):
-    """Continues the loop after a successful call."""
-
-    noun = "rule that goes on"
-    usage = "After a successful call you keep the turn."
-
-    def edit_name(self, what: str) -> str:
-        return f"go on after {what}"
-
-
-@frozen
-class ExitLoop(Kind):
-    """Ends the loop after a successful call."""
-
-    noun = "rule that ends the loop"
-    usage = "A successful call ends your turn."
-
-    def edit_name(self, what: str) -> str:
-        return f"end the loop after {what}"
-
-
-@frozen
-class StartConstraint(Kind):
-    """Requires a successful call before any other tool."""
-
-    noun = "start"
-    usage = "It has to succeed before any other tool is called."
-
-
-@frozen
-class RequiresPrecedingTools(Kind):
-    """Requires earlier successful calls of the tools in its conditions."""
-
-    noun = "order before"
-    names_tools = True
-
-    def usage_words(self, names: Sequence[str]) -> str | None:
-        return f"It can be called once {join_names(names, 'and')} succeeded in this session." if names else None
-
-
-@frozen
-class RequiresFollowingTools(Kind):
-    """Requires the call to come before those of the tools in its conditions."""
-
-    noun = "order after"
-    names_tools = True
-
-    def usage_words(self, names: Sequence[str]) -> str | None:
-        return f"It cannot be called any more once {join_names(names, 'or')} succeeded." if names else None
-
-
-@frozen
-class RequiredBeforeExit(Kind):
-    """Requires a successful call before the loop may end."""
-
-    noun = "requirement before the end"
-    usage = "It has to succeed before you finish."
-
-
-@frozen
-class RequiredBeforeExitIf(Kind):
-    """Requires a successful call before the loop may end, once the tools in its conditions succeeded."""
-
-    noun = "requirement before the end"
-    names_tools = True
-
-    def usage_words(self, names: Sequence[str]) -> str | None:
-        return f"Once {join_names(names, 'and')} succeeded, it has to succeed too before you finish." if names else None
-
-
-@frozen
-class AfterOutside(Kind):
-    """Ask or deny once the session got a result of an outside tool."""
-
-    effect: Verdict
-    noun = "rule after outside results"
-    fits_source = True
-    options: ClassVar = {str(one): one for one in (Verdict.ASK, Verdict.DENY)}
-    shape = one_of(options)
-
-    @classmethod
-    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
-        if payload is ABSENT:
-            needs_value(path, report, "AfterOutside", '"ask"')
-            return None
-        effect = option(payload, path, report, "`AfterOutside`", cls.options)
-        return None if effect is None else cls(effect)
-
-    def plain(self) -> object:
-        return str(self.effect)
-
-    def check(self, path: RawPath, report: Report) -> None:
-        option(str(self.effect), path, report, "`AfterOutside`", self.options)
-
-    def edit_name(self, what: str) -> str:
-        return f"{'deny' if self.effect is Verdict.DENY else 'ask before'} {what} after outside results"
-
-    def usage_words(self, names: Sequence[str]) -> str:
-        if self.effect is Verdict.DENY:
-            return "It cannot be called any more once a result from outside came in."
-        return "Once a result from outside came in, a person has to agree first."
-
-
-@frozen
-class ExclusiveGroups(Kind):
-    """Permits at most one tool of each group per session."""
-
-    groups: tuple[tuple[str, ...], ...]
-    noun = "groups"
-    shape = several(several(NAME, 1))
-
-    @classmethod
-    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
-        if not isinstance(payload, list):
-            needs_value(path, report, "ExclusiveGroups", '[["a", "b"], ["c", "d"]]')
-            return None
-        written = enumerate(cast("list[object]", payload))
-        groups = [read_names(group, (*path, at), report, "a group", '["a", "b"]') for at, group in written]
-        found = cls(tuple(group for group in groups if group is not None))
-        return found.validate(path, report) if len(found.groups) == len(groups) else None
-
-    def plain(self) -> object:
-        return [list(group) for group in self.groups]
-
-    def check(self, path: RawPath, report: Report) -> None:
-        if not self.groups:
-            report.warning(path, "rule-without-effect", "`ExclusiveGroups` holds no group: the rule has no effect")
-        for index, group in enumerate(self.groups):
-            place = (*path, index)
-            check_names(group, place, report)
-            _check_tools(group, place, report)
-            if not group:
-                report.error(place, "bad-value", "a group names at least two tools")
-            elif len(group) == 1:
-                message = f"a group of one tool excludes nothing: {shown(group[0])} stands alone"
-                report.warning(place, "rule-without-effect", message)
-
-    def usage_words(self, names: Sequence[str]) -> str | None:
-        return f"Only one of {join_names(names, 'and')} can be used in a session." if len(names) > 1 else None
-
-
-def _check_tools(group: tuple[str, ...], path: RawPath, report: Report) -> None:
-    seen: dict[str, str] = {}
-    for index, written in enumerate(group):
-        if written == ANY_TOOL:
-            report.error((*path, index), "bad-value", "`*` cannot stand in a group: name its tools")
-        elif (held := seen.setdefault(split_name(written)[0], written)) != written:
-            message = f"{shown(written)} stands in the group already, as {shown(held)}"
-            report.error((*path, index), "duplicate", message)
+from gatewright.policy.verdict import ANY_TOOL, Mode, Verdict
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+HOURS_PATTERN = r"^([01]\d|2[0-3]):[0-5]\d-(([01]\d|2[0-3]):[0-5]\d|24:00)$"
+_HOURS = re.compile(HOURS_PATTERN)
+_DAY_S = 86_400
+_AHEAD = 15
+"""The days in which every rule that ever changes does so: a week, and one whose hours the clock leaves out."""
 
 
 class Identified(Protocol):
@@ -351,6 +77,129 @@ def place_in(rows: Sequence[Identified], row: Identified, what: str) -> int:
         if one.identity == row.identity:
             return at
     raise EditRefused(f"{what} no longer exists")
+
+
+@frozen
+class Times:
+    """The key ``times`` of a policy rule. ``hours``: ``08:00-18:00``, None: all day; ``days`` None: every day."""
+
+    zone: str
+    hours: str | None = None
+    days: tuple[str, ...] | None = None
+
+    def holds(self, wall_s: float) -> bool:
+        """Tell whether a rule with these times holds at the instant."""
+        shown = datetime.fromtimestamp(wall_s, zone_of(self.zone))
+        minute, today = shown.hour * 60 + shown.minute, shown.weekday()
+        start, end = minutes_of(self.hours)
+        if start < end:
+            return start <= minute < end and self._is_on(today)
+        return (minute >= start and self._is_on(today)) or (minute < end and self._is_on(today - 1))
+
+    def next_change(self, wall_s: float) -> float | None:
+        """The first later instant at which a rule with these times begins or ceases to hold; None: it never does."""
+        now = self.holds(wall_s)
+        later = sorted({instant for instant in _instants(self, wall_s) if instant > wall_s})
+        return next((instant for instant in later if self.holds(instant) is not now), None)
+
+    def __str__(self) -> str:
+        """The times in words: ``22:00-06:00 on fri, sat (Europe/Berlin)``."""
+        days = f" on {', '.join(self.days)}" if self.days is not None else ""
+        return f"{self.hours or 'all day'}{days} ({self.zone})"
+
+    def _is_on(self, weekday: int) -> bool:
+        return self.days is None or DAYS[weekday % 7] in self.days
+
+
+@frozen
+class Span:
+    """The stretch of time for which a policy stays as it is: from one instant until another; None: for good."""
+
+    since_s: float
+    until_s: float | None
+
+    def covers(self, wall_s: float) -> bool:
+        """Tell whether the policy of this stretch is the one of that instant."""
+        return self.since_s <= wall_s and (self.until_s is None or wall_s < self.until_s)
+
+    def nearest(self, wall_s: float) -> float:
+        """The instant of the stretch that is nearest."""
+        if self.until_s is not None and wall_s >= self.until_s:
+            return math.nextafter(self.until_s, 0)
+        return max(wall_s, self.since_s)
+
+
+def minutes_of(hours: str | None) -> tuple[int, int]:
+    """The first minute of the day, and the one after the last; the second is the smaller one of hours over midnight.
+
+    Raises ValueError for anything but hours.
+    """
+    if hours is None:
+        return 0, 24 * 60
+    if not _HOURS.match(hours):
+        raise ValueError('hours are written `"08:00-18:00"`, in the order of the clock, from 00:00 to 24:00')
+    start, end = (int(one[:2]) * 60 + int(one[3:]) for one in hours.split("-"))
+    if start == end:
+        raise ValueError("hours that begin and end at the same minute hold never: for the whole day leave them out")
+    return start, end
+
+
+@lru_cache(maxsize=64)
+def zone_of(name: str) -> tzinfo:
+    """The zone of that name. Raises UnknownZone."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError) as error:
+        raise UnknownZone(f"no time zone is named {shown(name)}") from error
+
+
+def available_zones() -> set[str]:
+    """The names of the zones that the machine knows."""
+    from zoneinfo import available_timezones
+
+    return available_timezones()
+
+
+class UnknownZone(AuthorMustFix):
+    """The machine knows no time zone of that name."""
+
+
+def _instants(times: Times, wall_s: float) -> Iterator[float]:
+    """The instants at which a change is possible: the hours of each day, its beginning, and jumps of the clock."""
+    zone, (start, end) = zone_of(times.zone), minutes_of(times.hours)
+    first = datetime.fromtimestamp(wall_s, zone).date() - timedelta(days=1)
+    for number in range(_AHEAD + 2):
+        day = first + timedelta(days=number)
+        for minute in {0, start, end % (24 * 60)}:
+            yield from _readings(day, minute, zone)
+        yield from _jumps(wall_s + (number - 1) * _DAY_S, zone)
+
+
+def _readings(day: date, minute: int, zone: tzinfo) -> Iterator[float]:
+    """The instants at which the clock shows the minute: one, or two where it goes back."""
+    shown = datetime.combine(day, time(minute // 60, minute % 60), zone)
+    for fold in (0, 1):
+        yield shown.replace(fold=fold).timestamp()
+
+
+def _jumps(start_s: float, zone: tzinfo) -> Iterator[float]:
+    """The instant within a day at which the clock goes forward or back, if it does."""
+    low, high = int(start_s), int(start_s) + _DAY_S
+    if _offset(low, zone) == _offset(high, zone):
+        return
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _offset(middle, zone) == _offset(low, zone):
+            low = middle
+        else:
+            high = middle
+    yield float(high)
+
+
+def _offset(wall_s: float, zone: tzinfo) -> timedelta | None:
+    return datetime.fromtimestamp(wall_s, UTC).astimezone(zone).utcoffset()
 
 
 @frozen

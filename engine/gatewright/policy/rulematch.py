@@ -21,9 +21,10 @@ from gatewright.policy.rule import (
     AllowedOperations,
     ExclusiveGroups,
     PolicyRule,
+    Span,
+    Times,
     ToolRule,
 )
-from gatewright.policy.times import Span, Times
 from gatewright.policy.verdict import (
     STRICTNESS,
     PathUse,

@@ -19,8 +19,17 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.row import Row, Shape, json_table, one_of, option, several
 from gatewright.policy.document import Policy
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.policy.rule import ANY_TOOL, PolicyRule
-from gatewright.policy.times import DAYS, HOURS_PATTERN, Times, UnknownZone, available_zones, minutes_of, zone_of
+from gatewright.policy.rule import (
+    ANY_TOOL,
+    DAYS,
+    HOURS_PATTERN,
+    PolicyRule,
+    Times,
+    UnknownZone,
+    available_zones,
+    minutes_of,
+    zone_of,
+)
 from gatewright.policy.verdict import Mode, Verdict, names_tool, selected_catalog, selector_of, split_name
 from gatewright.policyfile.names import KnownTools, Names
 from gatewright.policyfile.table import Form, Id, Moment, Name, Table, When, check_mode, read_keys

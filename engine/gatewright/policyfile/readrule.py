@@ -17,7 +17,6 @@ from pydantic import Field
 from gatewright.base.errors import RawPath, Report, shown
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.row import Raw, Row, Shape, json_table, kind_of, one_of, table
-from gatewright.policy.callrule import ABSENT
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import (
     ANY_TOOL,
@@ -33,6 +32,7 @@ from gatewright.policy.rule import (
     ToolRule,
     condition_faults,
 )
+from gatewright.policy.rulekind import ABSENT
 from gatewright.policy.verdict import Action
 from gatewright.policyfile.names import Names
 from gatewright.policyfile.table import Form, Id, JsonTable, Name, Plain, Table, plain, read_keys

@@ -186,6 +186,7 @@ if TYPE_CHECKING:
     )
     from gatewright.policy.rule import (
         ANY_TOOL,
+        DAYS,
         OPERATION_CONDITION,
         AfterOutside,
         AllowedOperations,
@@ -206,14 +207,18 @@ if TYPE_CHECKING:
         RequiresPrecedingTools,
         RuleKind,
         StartConstraint,
+        Times,
         ToolRule,
+        UnknownZone,
+        available_zones,
+        minutes_of,
         place_in,
+        zone_of,
     )
     from gatewright.policy.ruleedit import Limit, RulePosition, argument_names, free_fields
     from gatewright.policy.rulematch import all_with_settings, settings_of
     from gatewright.policy.shadow import Shadow, find_shadows
     from gatewright.policy.target import Confinement, Place, ProcessBounds, Refusal, Tree, View
-    from gatewright.policy.times import DAYS, Times, UnknownZone, available_zones, minutes_of, zone_of
     from gatewright.policy.verdict import (
         TIER_DEFAULTS,
         Action,
@@ -387,7 +392,6 @@ door(
             "Comparison", "MOST_OBSERVE_S", "NotedCount", "Observed", "ObservedKind", "is_observed", "observed_parts",
             "set_observed",
         ),
-        "gatewright.policy.times": ("DAYS", "Times", "UnknownZone", "available_zones", "minutes_of", "zone_of"),
         "gatewright.policy.target": ("Confinement", "Place", "ProcessBounds", "Refusal", "Tree", "View"),
         "gatewright.policy.document": (
             "Agent", "Catalog", "CatalogType", "Confine", "Delegate", "MemoryWeights", "OutputCheck", "PermissionRule",
@@ -408,8 +412,8 @@ door(
             "ANY_TOOL", "OPERATION_CONDITION", "AfterOutside", "AllowedOperations", "ArgumentConstraints",
             "ContinueLoop", "Cooldown", "ExclusiveGroups", "ExitLoop", "MaxCalls", "Needed", "Periodic", "PolicyRule",
             "RateLimit", "RequiredBeforeExit", "RequiredBeforeExitIf", "RequiresConsent",
-            "RequiresFollowingTools", "RequiresPrecedingTools", "RuleKind", "StartConstraint", "ToolRule",
-            "place_in",
+            "RequiresFollowingTools", "RequiresPrecedingTools", "RuleKind", "StartConstraint", "Times", "ToolRule",
+            "UnknownZone", "DAYS", "available_zones", "minutes_of", "place_in", "zone_of",
         ),
         "gatewright.policy.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),
         "gatewright.policy.reach": (

@@ -19,10 +19,10 @@ from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.gate import STATE_FOLDER, AuditLog
 from gatewright.memory.block_store import foreign_stores
-from gatewright.policy.callrule import AllowedOperations
 from gatewright.policy.capability import CapabilityKind, NetRead
 from gatewright.policy.document import Policy
 from gatewright.policy.right import OperationFacts, ToolFacts, ToolRight
+from gatewright.policy.rulekind import AllowedOperations
 from gatewright.policy.verdict import STRICTNESS, Action, Permission, Verdict, strictest
 from gatewright.policyfile import carries, policy_schema, render_pattern, write_policy_text
 from gatewright.record.folder import key_folder

@@ -16,8 +16,8 @@ from gatewright.adapters.host_rules import Migrated, Places
 from gatewright.adapters.opencode_permission import read_opencode_permission
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import read_json
-from gatewright.policy.callrule import AllowedOperations
 from gatewright.policy.document import Catalog, Dialect
+from gatewright.policy.rulekind import AllowedOperations
 from gatewright.policyfile.reader import write_policy_text
 from gatewright.schema.walk import objects
 from gatewright.sources.basefolder import as_on_disk

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from gatewright.gate import Gate
-from gatewright.policy.callrule import AllowedOperations
 from gatewright.policy.capability import NetRead
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.rule import ToolRule
+from gatewright.policy.rulekind import AllowedOperations
 from gatewright.tools.registry import ToolRegistry
 from tests.engine.gate.world import CounterTool
 

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewright.policy.document import Policy
-from gatewright.policy.rule import PolicyRule
+from gatewright.policy.rule import DAYS, PolicyRule, Span, Times
 from gatewright.policy.rulematch import present
-from gatewright.policy.times import DAYS, Span, Times
 from gatewright.policy.verdict import Verdict
 
 BERLIN = "Europe/Berlin"

@@ -57,9 +57,9 @@ from gatewright.policy.rule import (
     RequiresFollowingTools,
     RequiresPrecedingTools,
     RuleKind,
+    Times,
     ToolRule,
 )
-from gatewright.policy.times import Times
 from gatewright.policy.verdict import PathUse, Permission, SafetyTier, Verdict, split_name
 from gatewright.policyfile import CatalogFacts, KnownTools, LoadedPolicy, parse_policy
 from gatewright.tools.defined import DefinedTool, compose

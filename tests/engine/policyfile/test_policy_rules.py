@@ -7,8 +7,7 @@ import pytest
 
 from gatewright.base.errors import Place, Severity
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.policy.rule import PolicyRule
-from gatewright.policy.times import Times
+from gatewright.policy.rule import PolicyRule, Times
 from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.policyfile import KnownTools, parse_policy, patch_text, render_policy
 from tests.engine.policyfile.catalog import load, policy_of

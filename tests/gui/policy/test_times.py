@@ -13,7 +13,7 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QCompleter, QLabel
 
-from gatewright.policy.times import DAYS, Times, minutes_of
+from gatewright.policy.rule import DAYS, Times, minutes_of
 from gatewright_gui.pages.access.rules import RulesPage
 from gatewright_gui.pages.access.rules.rules_pane import RulesPane
 from gatewright_gui.pages.access.rules.times_form import TimesForm, hours_of, now_words
