@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from httpcore2 import AsyncNetworkStream, ConnectError
 
-from gatewright.adapters.host_proxy import HostProxy
-from gatewright.adapters.proxy_connection import ProxyBounds
+from gatewright.adapters.host_proxy import HostProxy, ProxyBounds
 from gatewright.adapters.web_request import CheckedNetwork, dial
 from gatewright.gate.record import Connection
 from tests.support.patience import until

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatewright.adapters.proxy_connection import ProxyBounds
+from gatewright.adapters.host_proxy import ProxyBounds
 from gatewright.gate.record import Connection, Way
 from tests.engine.adapters.proxybench import PUBLIC, Names, ProxyBench, Streams, proxy_of
 from tests.engine.builtins.webbench import Site, answer, redirect, started
