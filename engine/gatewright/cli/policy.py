@@ -1,14 +1,21 @@
-"""``init``, ``import``, ``check``, ``export``: makes a policy, converts another program's, checks it, passes it on."""
+"""``gui``, ``tour``, ``init``, ``import``, ``check``, ``export``: a workspace as a whole.
+
+They open it in the app, make its policy, convert another program's into one, check it, and pass it on.
+"""
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from enum import StrEnum
+from json import loads
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gatewright.base.errors import PolicyInvalid
+from gatewright.cli.main import launch, run_app
 from gatewright.cli.output import (
     Exit,
     JsonOption,
@@ -33,6 +40,29 @@ from gatewright.workspace import (
     verify_export,
     write_migrated,
 )
+
+WorkspaceArgument = Annotated[
+    Path | None, typer.Argument(metavar="WORKSPACE", help="a folder with a policy.toml, or a policy file")
+]
+
+
+def gui(workspace: WorkspaceArgument = None) -> None:
+    """Open the app (with the last workspace, or the demo)."""
+    raise typer.Exit(launch(workspace))
+
+
+def tour(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="the folder for pictures and the exported policy")],
+    workspace: WorkspaceArgument = None,
+    json: JsonOption = False,
+) -> None:
+    """Drive the real window through the main job; a picture of each step, and tour.json with what was checked."""
+    if not json:
+        raise typer.Exit(run_app("tour", workspace, out))
+    with redirect_stdout(sys.stderr):
+        status = run_app("tour", workspace, out)
+    print_json(loads((out / "tour.json").read_text(encoding="utf-8")))
+    raise typer.Exit(status)
 
 
 def init(

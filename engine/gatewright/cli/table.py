@@ -136,10 +136,10 @@ EXITS = (
 
 
 COMMANDS = {
-    "gui": ("app", "gui"),
+    "gui": ("policy", "gui"),
     "init": ("policy", "init"),
     "import": ("policy", "import_"),
-    "tour": ("app", "tour"),
+    "tour": ("policy", "tour"),
     "check": ("policy", "check"),
     "context": ("memory", "context"),
     "confinement": ("confinement", "confinement"),
