@@ -103,7 +103,6 @@ _ABSENT = {
 _CLONE, _IOCTL, _SOCKET, _SOCKETPAIR = (56, 220), (16, 29), (41, 198), (53, 199)
 _LAST = 469
 """The newest system call in the tables (``file_setattr``)."""
-_X32 = 0x40000000
 _NEW_NAMESPACES = 0x7E020080
 """Flags of ``clone`` for a new namespace: time, mount, cgroup, uts, ipc, user, pid, net."""
 _TYPING = (0x5412, 0x541C)

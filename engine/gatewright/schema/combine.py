@@ -38,7 +38,6 @@ _GROUPS = (
     ("propertyNames",),
     ("patternProperties",),
 )
-_IN_GROUPS = frozenset(keyword for group in _GROUPS for keyword in group)
 MISSING: Any = object()
 
 
