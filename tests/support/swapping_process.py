@@ -1,5 +1,7 @@
 """A program that keeps exchanging a folder and a symlink to elsewhere, for tests of races; run with the folders.
 
+`swapping` does it in a thread, as fast as it can.
+
 In every folder that it is given, ``sub`` and ``twin`` change places, each time in one step: one is a folder, the other
 the link. It swaps as fast as it can, in bursts, and between them lays anew what somebody removed and spins for as long
 as a call takes, mostly with the folder as ``sub``: calls meet every moment of a swap, and some get through. It says
@@ -13,14 +15,14 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
+import pytest
 
 SUB, TWIN = "sub", "twin"
 FILES = ("a.md", "b.md", "deep/a.md", "deep/b.md")
@@ -47,16 +49,36 @@ def lay(folder: Path) -> None:
                 (real / name).write_text(INSIDE)
 
 
-def exchange_of(folder: Path) -> Callable[[], bool]:
-    """What exchanges the two names in a folder; False: it could not."""
+def exchange_of(one: Path, other: Path) -> Callable[[], bool]:
+    """What exchanges two names; False: it could not."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    names = (AT_CWD, os.fsencode(folder / SUB), AT_CWD, os.fsencode(folder / TWIN), RENAME_EXCHANGE)
+    names = (AT_CWD, os.fsencode(one), AT_CWD, os.fsencode(other), RENAME_EXCHANGE)
     return lambda: rename is not None and rename(*names) == 0
+
+
+@contextmanager
+def swapping(one: Path, other: Path) -> Generator[None]:
+    """A thread that keeps exchanging two names, each time in one step, until the end of the block."""
+    exchange, done = exchange_of(one, other), threading.Event()
+    if not exchange():
+        pytest.skip("the file system does not exchange names in one step")
+
+    def swap() -> None:
+        while not done.is_set():
+            exchange()
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def swap_for_ever(folders: list[Path], count: list[int]) -> None:
     """Swap in one folder after the other; ``count`` holds the number of swaps."""
-    pairs = [(folder, exchange_of(folder)) for folder in folders]
+    pairs = [(folder, exchange_of(folder / SUB, folder / TWIN)) for folder in folders]
     until, dice = time.monotonic() + LONGEST_S, random.Random(7)
     while time.monotonic() < until:
         for _ in range(dice.randrange(1, LONGEST_BURST)):
@@ -83,7 +105,7 @@ def main() -> int:
     folders, count = [Path(name) for name in sys.argv[1:]], [0]
     for folder in folders:
         lay(folder)
-        if not exchange_of(folder)():
+        if not exchange_of(folder / SUB, folder / TWIN)():
             print("not supported", flush=True)
             return 1
     signal.signal(signal.SIGTERM, end)

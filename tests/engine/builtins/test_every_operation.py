@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from gatewright.blocks import Field, FieldType, MapSchema
-from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
+from gatewright.gate import Outcome, Status
 from gatewright.memory import BlockType
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
 from tests.engine.builtins.messagebench import PASSWORD, TOKEN, running
 from tests.engine.builtins.webbench import answer, started
+from tests.support.bench import OpenBench
 
 Arguments = dict[str, Any]
 Call = tuple[str, Arguments]
@@ -211,19 +212,13 @@ base_path = "docs"
 
 
 @dataclass
-class Bench:
-    """An open workspace with something for every tool to work on, and how often the operator was asked."""
+class Bench(OpenBench):
+    """An open workspace with something for every tool to work on."""
 
-    workspace: Workspace
-    web: str
-    asked: list[str] = field(default_factory=list[str])
+    web: str = ""
 
     async def call(self, agent_id: str, tool: str, arguments: Arguments) -> Outcome:
-        async def yes(request: ApprovalRequest) -> Approval:
-            self.asked.append(request.tool)
-            return Approval(True, "the operator")
-
-        return await self.workspace.call(agent_id, tool, arguments, approver=yes)
+        return await self.workspace.call(agent_id, tool, arguments, approver=self.answer)
 
 
 @pytest.fixture
@@ -249,7 +244,7 @@ async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerat
                 blocks.create("away", author="test", content="away", type=BlockType.ARCHIVAL)
                 person = MapSchema((Field("name", FieldType.TEXT),))
                 blocks.create("person", person, author="test")
-            yield Bench(workspace, web)
+            yield Bench(workspace, web=web)
     server.close()
     await server.wait_closed()
 
@@ -293,7 +288,7 @@ async def test_operation_is_carried_out_where_it_is_allowed(bench: Bench, row: R
     outcome = await bench.call(agent_id, row.name, filled(row.arguments, bench.web, note_of(before)))
     assert outcome.status is Status.ALLOWED, (outcome.output, outcome.detail)
     assert row.holds in (outcome.output or "")
-    assert bench.asked == ([row.name] if row.asks else [])
+    assert [one.tool for one in bench.asked] == ([row.name] if row.asks else [])
     assert json.loads(outcome.data or b"")["success"] is True
     assert next(one.reason for one in outcome.decision.trace if one.stage == "output") == "fits"
 

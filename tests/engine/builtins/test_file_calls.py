@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
+from gatewright.gate import Outcome, Status
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.verdict import Verdict
-from gatewright.workspace import Workspace
+from tests.support.bench import OpenBench, code_of, data_of
 
 OPERATIONS = (
     "append",
@@ -82,17 +81,12 @@ permission_rules = [
 """
 
 
-@dataclass
-class Bench:
-    """One open workspace; ``asked``: what its operator was asked, all of which is approved while ``approves``."""
-
-    workspace: Workspace
-    asked: list[ApprovalRequest] = field(default_factory=list[ApprovalRequest])
-    approves: bool = True
+class Bench(OpenBench):
+    """An open workspace with a source of files."""
 
     @property
     def docs(self) -> Path:
-        return self.workspace.folder / "docs"
+        return self.folder / "docs"
 
     def write(self, name: str, text: str = "one\ntwo\n") -> Path:
         path = self.docs / name
@@ -101,32 +95,20 @@ class Bench:
         return path
 
     async def call(self, op: str, agent: str = "all", **given: Any) -> Outcome:
-        async def answer(request: ApprovalRequest) -> Approval:
-            self.asked.append(request)
-            return Approval(self.approves, "dana")
-
-        return await self.workspace.call(agent, "file", {"op": op, **given}, approver=answer)
+        return await self.workspace.call(agent, "file", {"op": op, **given}, approver=self.answer)
 
     async def data(self, op: str, **given: Any) -> Any:
-        outcome = await self.call(op, **given)
-        assert outcome.status is Status.ALLOWED, (outcome.code, outcome.output, outcome.decision.reason)
-        return json.loads(outcome.data or b"")["data"]
+        return data_of(await self.call(op, **given))
 
     async def code(self, op: str, **given: Any) -> str:
-        outcome = await self.call(op, **given)
-        assert outcome.status in {Status.DENIED, Status.FAILED}, outcome.output
-        assert outcome.output.startswith("Tool execution failed:")
-        return outcome.code
+        return code_of(await self.call(op, **given))
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    folder = tmp_path / "ws"
-    (folder / "docs").mkdir(parents=True)
-    (folder / "policy.toml").write_text(POLICY)
-    workspace = Workspace.open(folder, keys=tmp_path / "keys")
-    yield Bench(workspace)
-    workspace.close()
+    made = Bench.at(tmp_path, POLICY, "docs")
+    yield made
+    made.workspace.close()
 
 
 def shown(bench: Bench, agent: str) -> list[str]:

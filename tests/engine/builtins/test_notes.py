@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gatewright.builtins import note_tools
-from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
+from gatewright.gate import Outcome, Status
 from gatewright.memory import entrytable, notes
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Conversations
@@ -26,6 +26,7 @@ from gatewright.memory.block_store import BlockStore
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import ToolExecutionContext
 from gatewright.workspace import Workspace
+from tests.support.bench import OpenBench
 from tests.support.patience import in_time
 
 TOOLS = ("memory_search", "memory_save", "memory_update", "memory_delete")
@@ -34,22 +35,12 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 USERS = ("ada", "Ada", "bob", "../bob", "a" * 200)
 
 
-class Bench:
-    """One open workspace and the questions that its operator was asked, all of which are approved."""
-
-    def __init__(self, folder: Path, policy: str = POLICY) -> None:
-        (folder / "ws").mkdir()
-        (folder / "ws" / "policy.toml").write_text(policy, "utf-8")
-        self.workspace = Workspace.open(folder / "ws", keys=folder / "keys")
-        self.asked: list[ApprovalRequest] = []
+class Bench(OpenBench):
+    """An open workspace with notes."""
 
     async def call(self, user: str | None, tool: str, **arguments: Any) -> Outcome:
-        async def approve(request: ApprovalRequest) -> Approval:
-            self.asked.append(request)
-            return Approval(True, "the night shift")
-
         context = ToolExecutionContext("a", "", user_id=user)
-        return await self.workspace.call("a", tool, arguments, context=context, approver=approve)
+        return await self.workspace.call("a", tool, arguments, context=context, approver=self.answer)
 
     async def done(self, user: str, tool: str, **arguments: Any) -> Any:
         """The result of a call that has to succeed."""
@@ -74,7 +65,7 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
+    made = Bench.at(tmp_path, POLICY)
     yield made
     made.workspace.close()
 
@@ -166,7 +157,7 @@ async def test_what_is_only_nearest_is_said_to_be_no_more_and_never_stands_besid
     ("written", "vector"), [("", 0.7), ("vector = 0.4", 0.4), ("text = 0.1", 0.9), ("text = 1", 0.0)]
 )
 async def test_hybrid_retrieval_has_configurable_weights(tmp_path: Path, written: str, vector: float) -> None:
-    bench = Bench(tmp_path, f"{POLICY}\n[workspace]\nmemory = {{ {written} }}\n")
+    bench = Bench.at(tmp_path, f"{POLICY}\n[workspace]\nmemory = {{ {written} }}\n")
     for note in NOTES:
         await bench.save("ada", note)
     by_meaning = (await bench.done("ada", "memory_search", query="puppy"))["data"]
@@ -250,7 +241,7 @@ async def test_call_for_nobody_is_denied_with_words_that_help(bench: Bench) -> N
 
 
 async def test_user_of_the_agent_is_whose_notes_they_are(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, POLICY + 'user_id = "ada"\n')
+    bench = Bench.at(tmp_path, POLICY + 'user_id = "ada"\n')
     outcome = await bench.workspace.call("a", "memory_save", {"content": "a walk at noon"})
     assert outcome.status is Status.ALLOWED
     assert await bench.found("ada", "walk") == ["a walk at noon"]
@@ -312,7 +303,7 @@ def test_no_user_reaches_the_notes_of_another(steps: list[Step]) -> None:
             assert len(hits) == min(20, len(kept[user]))
 
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder))
+        bench = Bench.at(Path(folder), POLICY)
         try:
             asyncio.run(play(bench))
         finally:
@@ -477,7 +468,7 @@ async def test_call_that_waits_for_another_process_leaves_the_event_loop_free(be
 
 
 async def test_operator_sees_what_would_change(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, POLICY + "approvals = { side_effecting = 'ask' }\n")
+    bench = Bench.at(tmp_path, POLICY + "approvals = { side_effecting = 'ask' }\n")
     note_id = await bench.save("ada", "old text")
     await bench.done("ada", "memory_update", note_id=note_id, content="new text")
     await bench.done("ada", "memory_delete", note_id=note_id)
@@ -515,7 +506,7 @@ async def test_without_a_full_text_index_the_tools_are_not_there_and_the_operato
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entrytable, "PROBE", "CREATE VIRTUAL TABLE probe USING fts_of_no_sqlite(words)")
-    bench = Bench(tmp_path)
+    bench = Bench.at(tmp_path, POLICY)
     assert bench.workspace.view("a").tools("mcp") == []
     decision = bench.workspace.decide("a", "memory_search", {"query": "x"})
     assert (decision.stage, decision.code) == ("lookup", "not-available")

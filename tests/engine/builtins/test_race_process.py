@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
+from gatewright.gate import ApprovalRequest, Outcome, Status
 from gatewright.workspace import Workspace
 from tests.engine.builtins.rootbench import ROOTS, TOOLS
+from tests.support.bench import OpenBench
 from tests.support.swapping_process import FILES, INSIDE, SUB, TWIN
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the exchange of two names is Linux's renameat2")
@@ -163,20 +164,17 @@ def given_away(outcome: Outcome, asked: list[ApprovalRequest]) -> list[str]:
 async def test_folders_that_another_process_swaps_for_links_let_nothing_out_and_nothing_in(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    asked: list[ApprovalRequest] = []
+    bench = OpenBench(workspace)
+    asked = bench.asked
     fates: dict[str, Counter[Status]] = {}
     careless: set[str | None] = set()
     before = tree(tmp_path / FAR)
-
-    async def approve(request: ApprovalRequest) -> Approval:
-        asked.append(request)
-        return Approval(True, "dana")
 
     with swapped_by_a_process(*(workspace.folder / name for name in ("docs", "shared", "vault"))) as swaps:
         for number in range(ROUNDS):
             for tool, arguments in calls_of(number):
                 asked.clear()
-                outcome = await workspace.call("a", tool, arguments, approver=approve)
+                outcome = await workspace.call("a", tool, arguments, approver=bench.answer)
                 assert given_away(outcome, asked) == [], (tool, arguments)
                 assert outcome.code not in {"internal-error", "tool-crashed"}, (tool, arguments, outcome.detail)
                 fates.setdefault(f"{tool} {arguments.get('op', '')}", Counter())[outcome.status] += 1
@@ -238,18 +236,15 @@ async def test_folders_above_the_bases_that_another_process_swaps_let_nothing_ou
     (folder / "vault/plain").write_text(INSIDE)
     (folder / "policy.toml").write_text(ABOVE)
     workspace = Workspace.open(folder, keys=tmp_path / "keys")
-    asked: list[ApprovalRequest] = []
+    bench = OpenBench(workspace)
+    asked = bench.asked
     codes: Counter[str] = Counter()
-
-    async def approve(request: ApprovalRequest) -> Approval:
-        asked.append(request)
-        return Approval(True, "dana")
 
     with swapped_by_a_process(folder / "docs", folder / "shared") as swaps:
         for _ in range(ROUNDS):
             for tool, arguments in CALLS_ABOVE:
                 asked.clear()
-                outcome = await workspace.call("a", tool, arguments, approver=approve)
+                outcome = await workspace.call("a", tool, arguments, approver=bench.answer)
                 given = [word for word in given_away(outcome, asked) if word not in str(arguments)]
                 assert given == [], (tool, arguments)
                 assert outcome.code not in {"internal-error", "tool-crashed"}, (tool, arguments, outcome.detail)

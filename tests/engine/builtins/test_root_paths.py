@@ -20,8 +20,9 @@ from gatewright.policy.verdict import Action, Verdict
 from gatewright.sources.rootfolder import RootFolders
 from gatewright.tools.parameter import FileParameter
 from gatewright.workspace import Workspace
-from tests.engine.builtins.rootbench import SECRET, RootBench, names, opened, policy_text, swapping
+from tests.engine.builtins.rootbench import SECRET, RootBench, names, opened, policy_text
 from tests.engine.sources.folding import fold_below
+from tests.support.swapping_process import swapping
 
 ROUNDS = 60
 CALLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -275,7 +276,7 @@ async def test_folder_that_holds_something_protected_is_not_removed(tmp_path: Pa
     text = policy_text(roots='[workspace]\nroots = { shared = "/" }\n')
     (tmp_path / "ws/policy.toml").write_text(text)
     with closing(Workspace.open(tmp_path / "ws", keys=tmp_path / "keys", trust=True)) as workspace:
-        bench = RootBench(workspace, [])
+        bench = RootBench(workspace)
         everywhere = text.replace('["."]', '["/"]')
         (tmp_path / "ws/policy.toml").write_text(everywhere)
         workspace.reload()

@@ -11,7 +11,7 @@ from typing import Any
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Session
 from gatewright.memory import BlockService
-from gatewright.workspace import Workspace
+from tests.support.bench import OpenBench
 
 POLICY = """gatewright = 1
 
@@ -32,13 +32,9 @@ default_permission = "read_write"
 
 
 @dataclass
-class BlockBench:
-    """One open workspace. ``asked``: the questions that its operator was asked; ``meanwhile`` runs before an answer."""
+class BlockBench(OpenBench):
+    """An open workspace with blocks. ``meanwhile`` runs before an answer."""
 
-    folder: Path
-    workspace: Workspace
-    asked: list[ApprovalRequest] = field(default_factory=list[ApprovalRequest])
-    approves: bool = True
     meanwhile: Callable[[], object] | None = None
     fields: dict[str, str] = field(default_factory=dict[str, str])
     session: Session = field(default_factory=Session)
@@ -71,16 +67,11 @@ class BlockBench:
         assert not [problem for problem in self.workspace.reload() if problem.is_error]
 
     async def answer(self, request: ApprovalRequest) -> Approval:
-        """Return the operator's answer to a question."""
-        self.asked.append(request)
         if self.meanwhile is not None:
             self.meanwhile()
-        return Approval(self.approves, "dana")
+        return await super().answer(request)
 
 
 def opened(folder: Path, text: str = POLICY) -> BlockBench:
     """The workspace ``folder / "ws"``, made."""
-    made = folder / "ws"
-    (made / "docs").mkdir(parents=True)
-    (made / "policy.toml").write_text(text, encoding="utf-8")
-    return BlockBench(made, Workspace.open(made, keys=folder / "keys"))
+    return BlockBench.at(folder, text, "docs")

@@ -678,7 +678,7 @@ async def test_call_on_a_damaged_block_that_asks_fails_and_raises_nothing(bench:
     database.execute("UPDATE block SET snapshot = x'00112233'")
     database.commit()
     database.close()
-    again = BlockBench(bench.folder, Workspace.open(bench.folder, keys=bench.folder.parent / "keys"))
+    again = BlockBench(Workspace.open(bench.folder, keys=bench.folder.parent / "keys"))
 
     given = {"content": "x"} if op == "append" else {}
     outcome = await again.call("block" if op == "pin" else "block_edit", op, label="notes", **given)
@@ -719,7 +719,7 @@ async def test_state_outlasts_the_workspace(tmp_path: Path) -> None:
     await bench.done("block_edit", "append", label="notes", content="kept\n")
     await bench.done("block", "pin", label="notes")
     bench.workspace.close()
-    again = BlockBench(bench.folder, Workspace.open(bench.folder, keys=tmp_path / "keys"))
+    again = BlockBench(Workspace.open(bench.folder, keys=tmp_path / "keys"))
 
     await again.done("block_edit", "undo", label="notes")
 

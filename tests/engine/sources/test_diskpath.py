@@ -11,7 +11,8 @@ import pytest
 
 from gatewright.policy.target import FileTarget, Refusal
 from tests.engine.sources.bench import Bench, source_of
-from tests.engine.sources.test_race import ROUNDS, swapping
+from tests.engine.sources.test_race import ROUNDS
+from tests.support.swapping_process import swapping
 from tests.support.unixsocket import bind_at
 
 SECRET = "TOP SECRET"

@@ -1,11 +1,7 @@
 """Another party swaps names while we work: nothing outside is read or written."""
 
-import ctypes
-import os
 import sys
-import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -16,34 +12,11 @@ from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.held import Strategy
 from gatewright.sources.tree import Doomed, list_tree, plan_removal, remove_tree
 from tests.engine.sources.bench import Bench, source_of
+from tests.support.swapping_process import swapping
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the exchange of two names is Linux's renameat2")
 
 ROUNDS = 150
-AT_CWD = -100
-RENAME_EXCHANGE = 2
-
-
-@contextmanager
-def swapping(one: Path, other: Path) -> Generator[None]:
-    """A thread that keeps exchanging two names, each time in one step, until the end of the block."""
-    exchange = ctypes.CDLL(None, use_errno=True).renameat2
-    names = (AT_CWD, os.fsencode(one), AT_CWD, os.fsencode(other), RENAME_EXCHANGE)
-    if exchange(*names) != 0:
-        pytest.skip("the file system does not exchange names")
-    done = threading.Event()
-
-    def swap() -> None:
-        while not done.is_set():
-            exchange(*names)
-
-    thread = threading.Thread(target=swap)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def tried(work: Callable[[], object]) -> object:

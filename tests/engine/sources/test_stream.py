@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from gatewright.policy.sourceedit import change_source, set_default_level
 from gatewright.policy.verdict import Permission
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.stream import MAX_WAITING, ChangeKind, FolderStream, StreamBatch, StreamState, Subscription
-from gatewright.workspace import Workspace
+from tests.support.bench import OpenBench, data_of
 
 POLICY = """gatewright = 1
 
@@ -49,15 +48,8 @@ LONG_S = 3_600.0
 """Longer than a test may sleep."""
 
 
-class Bench:
-    """One open workspace with a source of files and a stream."""
-
-    def __init__(self, folder: Path, policy: str = POLICY) -> None:
-        self.folder = folder / "ws"
-        for name in ("docs/hidden", "inbox"):
-            (self.folder / name).mkdir(parents=True)
-        (self.folder / "policy.toml").write_text(policy, "utf-8")
-        self.workspace = Workspace.open(self.folder, keys=folder / "keys")
+class Bench(OpenBench):
+    """An open workspace with a source of files and a stream."""
 
     @property
     def stream(self) -> FolderStream:
@@ -76,14 +68,16 @@ class Bench:
         return await self.workspace.call(agent, "source", {"op": op, **arguments})
 
     async def data(self, op: str, agent: str = "a", **arguments: Any) -> Any:
-        outcome = await self.call(op, agent, **arguments)
-        assert outcome.status is Status.ALLOWED, outcome.output
-        return json.loads(outcome.data or b"")["data"]
+        return data_of(await self.call(op, agent, **arguments))
+
+
+def opened(folder: Path, policy: str = POLICY) -> Bench:
+    return Bench.at(folder, policy, "docs/hidden", "inbox")
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
+    made = opened(tmp_path)
     yield made
     made.workspace.close()
 
@@ -124,7 +118,7 @@ def test_nothing_is_told_of_what_has_level_none(bench: Bench) -> None:
 
 
 def test_level_none_of_a_source_of_files_over_the_same_folder_holds(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, POLICY.replace('base_path = "inbox"', 'base_path = "docs"'))
+    bench = opened(tmp_path, POLICY.replace('base_path = "inbox"', 'base_path = "docs"'))
     with bench.subscribed() as one:
         (bench.folder / "docs" / "hidden" / "x.txt").write_text("x")
         (bench.folder / "docs" / "y.txt").write_text("x")
@@ -222,7 +216,7 @@ async def test_stream_is_no_source_of_files(bench: Bench) -> None:
 
 
 def test_agent_with_a_stream_alone_has_no_tool_for_files(tmp_path: Path) -> None:
-    bench = Bench(
+    bench = opened(
         tmp_path,
         POLICY.replace('sources = ["docs"]', 'sources = ["inbox"]').replace(
             'tools = ["source"]', 'tools = ["source", "file"]'
@@ -247,7 +241,7 @@ def test_stream_that_the_policy_drops_ends_and_its_reader_is_told(bench: Bench) 
 )
 def test_stream_has_no_key_that_is_about_texts(tmp_path: Path, key: str) -> None:
     with pytest.raises(PolicyInvalid) as caught:
-        Bench(tmp_path, POLICY.replace('type = "folder_changes"', f'type = "folder_changes"\n{key}'))
+        opened(tmp_path, POLICY.replace('type = "folder_changes"', f'type = "folder_changes"\n{key}'))
     (problem,) = caught.value.problems
     assert problem.code == "bad-value"
     assert "has no `" in problem.message

@@ -15,7 +15,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
 from gatewright.policy.edit import AgentChange, Edit
 from gatewright.workspace import Workspace
-from tests.engine.builtins.rootbench import swapping
+from tests.support.swapping_process import swapping
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders are held by descriptors")
 
