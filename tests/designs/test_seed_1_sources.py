@@ -67,7 +67,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture(autouse=True)
 def nobody_was_asked(world: World) -> None:
     world.asked.clear()
-    world.answer = True
+    world.approves = True
 
 
 def block(world: World, content: Any = "one\ntwo\n", schema: BlockSchema | None = None, **more: Any) -> str:
@@ -186,9 +186,9 @@ def test_levels(world: World) -> None:
 @pytest.mark.parametrize("name", ASKED)
 def test_consent_of_partner_and_human(world: World, name: str) -> None:
     label = block(world, "one", permission=Permission(name))
-    world.answer = False
+    world.approves = False
     assert world.refused("block_edit", op="append", label=label, content="!") != ""
-    world.answer = True
+    world.approves = True
     world.data("block_edit", op="append", label=label, content="!")
     assert (value(world, label), len(world.asked)) == ("one!", 2)
 

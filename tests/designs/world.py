@@ -6,12 +6,13 @@ import asyncio
 import json
 from collections.abc import Coroutine, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gatewright import Approval, ApprovalRequest, Outcome, Session, Status, Tool, ToolExecutionContext, Workspace
+from gatewright import Outcome, Session, Status, Tool, ToolExecutionContext, Workspace
 from tests.support import loopback
+from tests.support.bench import OpenBench, make
 from tests.support.loopback import Handler
 
 Result = TypeVar("Result")
@@ -54,32 +55,21 @@ def level(pattern: str, permission: str) -> str:
 
 
 @dataclass
-class World:
-    """An open workspace. ``asked``: what its operator was asked, who says ``answer`` to everything."""
+class World(OpenBench):
+    """An open workspace, and calls of it that wait for their end."""
 
-    workspace: Workspace
     agent_id: str = "able"
     web: str = ""
-    answer: bool = True
-    asked: list[ApprovalRequest] = field(default_factory=list[ApprovalRequest])
-
-    @property
-    def folder(self) -> Path:
-        """The folder of its policy."""
-        return self.workspace.folder
 
     async def call_async(
         self, tool: str, agent: str = "", user: str | None = None, session: Session | None = None, **arguments: Any
     ) -> Outcome:
         """Call a tool."""
-
-        async def approve(request: ApprovalRequest) -> Approval:
-            self.asked.append(request)
-            return Approval(self.answer, "the operator")
-
         agent_id = agent or self.agent_id
         context = ToolExecutionContext(agent_id, "", user_id=user) if user else None
-        return await self.workspace.call(agent_id, tool, arguments, session=session, approver=approve, context=context)
+        return await self.workspace.call(
+            agent_id, tool, arguments, session=session, approver=self.answer, context=context
+        )
 
     def call(self, tool: str, **more: Any) -> Outcome:
         """Call a tool and wait."""
@@ -115,10 +105,8 @@ class World:
 @contextmanager
 def opened(folder: Path, policy: str, *, tools: Sequence[Tool] = (), web: str = "", **more: Any) -> Generator[World]:
     """A workspace with this policy, trusted; folders of its sources and roots are made."""
-    for name in ("docs", "shared", "tmp", "vault", "inbox"):
-        (folder / "ws" / name).mkdir(parents=True, exist_ok=True)
-    (folder / "ws" / "policy.toml").write_text(f"gatewright = 1\n{policy}", "utf-8")
-    with Workspace.open(folder / "ws", tools=tools, keys=folder / "keys", trust=True, **more) as workspace:
+    made = make(folder, f"gatewright = 1\n{policy}", "docs", "shared", "tmp", "vault", "inbox")
+    with Workspace.open(made, tools=tools, keys=folder / "keys", trust=True, **more) as workspace:
         yield World(workspace, web=web)
 
 

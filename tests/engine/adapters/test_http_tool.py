@@ -15,20 +15,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewright.adapters.web import HttpAdapter, WebClient
+from gatewright.adapters.web import HttpAdapter
 from gatewright.arguments.url import UrlTarget, parse_url
 from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate import AuditLog, Gate, Outcome, Status
+from gatewright.gate import Gate, Outcome, Status
 from gatewright.policy.document import Catalog, CatalogType, Web
 from gatewright.policy.verdict import Verdict
-from gatewright.policyfile import KnownTools, parse_policy
-from gatewright.tools import ToolDefinition, ToolRegistry, read_definitions
-from gatewright.tools.context import Ports, ToolExecutionContext
+from gatewright.tools import ToolDefinition, read_definitions
+from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.http_request import base_address, read_requests
 from gatewright.tools.server_tool import HttpTool
-from tests.engine.builtins.webbench import Names, Site, answer, redirect, started
-from tests.support.patience import patient
+from tests.engine.builtins.webbench import Names, Site, answer, gate_over_site, redirect
 
 JSON = "application/json"
 ITEMS: dict[str, Any] = {
@@ -113,26 +111,11 @@ async def bench_of(
     allow_private: bool = False,
     variables: dict[str, str] | None = None,
 ) -> AsyncGenerator[Bench]:
-    server, site = await started()
-    names, registry = Names(site), ToolRegistry()
-    registry.register(tool)
     text = f'gatewright = 1\n[agents.a]\ntools = ["items"]\ncapabilities = [{granted}]\n{more}'
     text += '[agents.a.approvals]\nprivileged = "allow"\n' if "approvals" not in more else ""
-    loaded = parse_policy(text, file="policy.toml", known=KnownTools((tool.facts(),)))
-    assert loaded.policy is not None, loaded.problems
-    audit = AuditLog(folder / "state", folder / "keys")
-    client = WebClient(Web(allow_private=allow_private), network=names.network, variables=variables or {})
-    gate = Gate(loaded.policy, registry, ports=Ports(web=client, folder=str(folder)), audit=audit)
-    try:
-        yield Bench(gate, site, names)
-        if site.requests:
-            async with patient():
-                await site.is_idle.wait()
-    finally:
-        gate.close()
-        audit.close()
-        server.close()
-        await server.wait_closed()
+    web = Web(allow_private=allow_private)
+    async with gate_over_site(folder, text, (tool,), web=web, variables=variables) as made:
+        yield Bench(made.gate, made.site, made.names)
 
 
 async def test_operation_becomes_the_request_that_the_definition_describes(tmp_path: Path) -> None:

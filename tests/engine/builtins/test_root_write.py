@@ -277,15 +277,15 @@ async def test_nobody_is_asked_about_what_cannot_be_done(tmp_path: Path) -> None
     bench.workspace.close()
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("file_write", {"path": "a", "content": "neu"}),
-        ("file_edit", {"path": "a", "old_text": "eins", "new_text": "zwei"}),
-        ("file_delete", {"path": "a"}),
-        ("file_delete", {"path": "dir", "recursive": True}),
-    ],
+CHANGES = (
+    ("file_write", {"path": "a", "content": "neu"}),
+    ("file_edit", {"path": "a", "old_text": "eins", "new_text": "zwei"}),
+    ("file_delete", {"path": "a"}),
+    ("file_delete", {"path": "dir", "recursive": True}),
 )
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CHANGES)
 async def test_change_of_the_file_between_question_and_answer_makes_the_answer_stale(
     tmp_path: Path, tool: str, arguments: dict[str, Any]
 ) -> None:
@@ -305,15 +305,7 @@ async def test_change_of_the_file_between_question_and_answer_makes_the_answer_s
     bench.workspace.close()
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("file_write", {"path": "a", "content": "neu"}),
-        ("file_edit", {"path": "a", "old_text": "eins", "new_text": "zwei"}),
-        ("file_delete", {"path": "a"}),
-        ("file_delete", {"path": "dir", "recursive": True}),
-    ],
-)
+@pytest.mark.parametrize(("tool", "arguments"), CHANGES)
 async def test_change_of_the_file_after_the_answer_was_taken_makes_it_stale_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any]
 ) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from gatewright.builtins import builtin_tools
 from gatewright.gate import AuditLog, Gate, Outcome
 from gatewright.policy.document import Policy, Web
 from gatewright.policyfile import KnownTools, parse_policy
-from gatewright.tools import ToolRegistry
+from gatewright.tools import Tool, ToolRegistry
 from gatewright.tools.context import Ports
 from tests.support.patience import patient
 
@@ -146,9 +146,9 @@ class WebBench:
         return outcome.code
 
 
-def policy_of(text: str) -> Policy:
-    """Return the policy that a text describes."""
-    known = KnownTools(tuple(tool.facts() for tool in builtin_tools()))
+def policy_of(text: str, tools: Sequence[Tool]) -> Policy:
+    """Return the policy that a text describes, with these tools."""
+    known = KnownTools(tuple(tool.facts() for tool in tools))
     loaded = parse_policy(text, file="policy.toml", known=known)
     assert loaded.policy is not None, loaded.problems
     return loaded.policy
@@ -163,24 +163,23 @@ async def started(tls: ssl.SSLContext | None = None) -> tuple[asyncio.Server, Si
 
 
 @asynccontextmanager
-async def bench_of(
+async def gate_over_site(
     folder: Path,
+    policy: str,
+    tools: Sequence[Tool],
     *,
-    agent: str = WHOLE,
-    more: str = "",
     web: Web | None = None,
     variables: dict[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncGenerator[WebBench]:
-    """A running site, and a gate whose web leads there; at the end no connection may be open."""
+    """A running site, and a gate over these tools whose web leads there; at the end no connection may be open."""
     server, site = await started(tls)
     names, registry = Names(site), ToolRegistry()
-    for tool in builtin_tools():
+    for tool in tools:
         registry.register(tool)
-    policy = policy_of(f"gatewright = 1\n\n[agents.a]\ntools = {json.dumps(TOOLS)}\n{agent}\n{more}")
     audit = AuditLog(folder / "state", folder / "keys")
     client = WebClient(web or Web(), network=names.network, variables=variables or {})
-    gate = Gate(policy, registry, ports=Ports(web=client, folder=str(folder)), audit=audit)
+    gate = Gate(policy_of(policy, tools), registry, ports=Ports(web=client, folder=str(folder)), audit=audit)
     try:
         yield WebBench(gate, site, names, folder)
         if site.requests:
@@ -191,3 +190,11 @@ async def bench_of(
         audit.close()
         server.close()
         await server.wait_closed()
+
+
+def bench_of(
+    folder: Path, *, agent: str = WHOLE, more: str = "", **given: Any
+) -> AbstractAsyncContextManager[WebBench]:
+    """The same with the built-in tools, of which an agent may call those of the web."""
+    policy = f"gatewright = 1\n\n[agents.a]\ntools = {json.dumps(TOOLS)}\n{agent}\n{more}"
+    return gate_over_site(folder, policy, builtin_tools(), **given)

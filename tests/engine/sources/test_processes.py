@@ -13,6 +13,7 @@ from gatewright.policy.verdict import Permission
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.ground import Protection
 from gatewright.sources.manager import SourceManager
+from tests.support.checkout import ROOT
 
 WRITERS, LINES = 3, 20
 CODE = """
@@ -43,14 +44,12 @@ def place(manager: SourceManager) -> Located:
     return found
 
 
-async def test_no_append_of_several_processes_to_one_file_is_lost(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/a.md").write_text("", encoding="utf-8")
-    root = Path(__file__).resolve().parents[3]
+def let_write(code: str, folder: Path) -> None:
+    """Start the program several times, and let all of them write at once, to their end."""
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", CODE, str(tmp_path), f"w{number}", str(LINES)],
-            cwd=root,
+            [sys.executable, "-c", code, str(folder), f"w{number}", str(LINES)],
+            cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -64,11 +63,15 @@ async def test_no_append_of_several_processes_to_one_file_is_lost(tmp_path: Path
         assert writer.stdin is not None
         writer.stdin.write("go\n")
         writer.stdin.flush()
-    assert [writer.wait() for writer in writers] == [0] * WRITERS
     for writer in writers:
-        assert writer.stdin is not None and writer.stdout is not None  # noqa: PT018 - both are for the type checker
-        writer.stdin.close()
-        writer.stdout.close()
+        writer.communicate()
+    assert [writer.returncode for writer in writers] == [0] * WRITERS
+
+
+async def test_no_append_of_several_processes_to_one_file_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/a.md").write_text("", encoding="utf-8")
+    let_write(CODE, tmp_path)
     manager = manager_of(tmp_path)
     lines = (await manager.read(place(manager))).content.splitlines()
     assert sorted(lines) == sorted(f"w{one} {number}" for one in range(WRITERS) for number in range(LINES))
@@ -107,23 +110,7 @@ async def test_programs_with_blocks_of_their_own_merge_into_one_file_and_lose_no
     (tmp_path / "docs").mkdir()
     sections = "".join(f"section w{number}\n-\n-\n-\n" for number in range(WRITERS))
     (tmp_path / "docs/a.md").write_text(sections, encoding="utf-8")
-    root = Path(__file__).resolve().parents[3]
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", MERGER, str(tmp_path), f"w{number}", str(LINES)],
-            cwd=root,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(WRITERS)
-    ]
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-    for writer in writers:
-        writer.communicate("go\n")
-    assert [writer.returncode for writer in writers] == [0] * WRITERS
+    let_write(MERGER, tmp_path)
     lines = (tmp_path / "docs/a.md").read_text(encoding="utf-8").splitlines()
     added = [line for line in lines if line.startswith("w")]
     assert sorted(added) == sorted(f"w{one} {number}" for one in range(WRITERS) for number in range(LINES))
