@@ -262,11 +262,11 @@ def headline(reaches: Reaches, ungated: Sequence[str]) -> str:
     """Say in a few words who can do harm; first who asks no gate at all."""
     told: list[str] = []
     if len(ungated) == 1:
-        told.append(tr("{agent} asks no gate: it can do all that you can.", agent=ungated[0]))
+        told.append(tr("Nobody decides what {agent} may do: it can do all that you can.", agent=ungated[0]))
     elif ungated:
         *most, last = ungated
         agents = tr("{names} and {last}", names=", ".join(most), last=last)
-        told.append(tr("{agents} ask no gate: they can do all that you can.", agents=agents))
+        told.append(tr("Nobody decides what {agents} may do: they can do all that you can.", agents=agents))
     changing = sum(reach.changes for reach in reaches.values())
     if changing:
         told.append(counted(changing, "agent can change things here.", "agents can change things here."))

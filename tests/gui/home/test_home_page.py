@@ -27,8 +27,9 @@ from gatewright_gui.pages.home.picture_layout import (
     drawing_of,
     picture_of,
 )
-from gatewright_gui.pages.home.rows import RiskDelegate
+from gatewright_gui.pages.home.rows import RiskDelegate, used_words
 from gatewright_gui.pages.home.unused_dialog import UnusedDialog
+from gatewright_gui.qt.widget.label import ElidedLabel
 from gatewright_gui.session.effects import AgentReach, headline, reaches_of, risks_of
 from gatewright_gui.session.verbs.rights import ask_first
 from gatewright_gui.window.main_window import MainWindow
@@ -142,7 +143,7 @@ def test_sentence_of_nobody_of_readers_and_of_those_who_ask_no_gate(tmp_path: Pa
     assert headline({}, ()) == ""
     assert headline(reaches, ()) == "No agent can change anything here."
     assert headline(reaches, ("Claude Code", "Codex")).startswith(
-        "Claude Code and Codex ask no gate: they can do all that you"
+        "Nobody decides what Claude Code and Codex may do: they can do all that you can."
     )
 
 
@@ -339,6 +340,12 @@ async def test_calls_of_today_follow_the_log_and_a_bar_leads_to_them(page: HomeP
         await workspace.call("researcher", "file", {"op": "list"})
     page.calls.look()
     await until(lambda: sum(one.count for one in page.timeline.timeline.counts) == 3)
+    verdicts = Counter({one.verdict: 0 for one in page.timeline.timeline.counts})
+    for one in page.timeline.timeline.counts:
+        verdicts[one.verdict] += one.count
+    minutes = page.timeline.timeline.stretch_s // 60
+    said = f"3 calls \u00b7 {verdicts['deny']} denied \u00b7 a bar is {minutes} min"
+    assert said in {label.text for label in page.calls_header.findChildren(ElidedLabel)}
 
     stretch = page.timeline.timeline.counts[0].stretch
     at = page.timeline.rect_of(stretch).center()
@@ -361,8 +368,9 @@ async def test_rights_that_no_call_used_are_turned_off_in_one_step(page: HomePag
     }
     assert {name: one.shown for name, one in rows.items()} == {name: count for name, count in on.items() if count}
     assert {name: one.used for name, one in rows.items() if one.used} == {"archivist": 1}
+    assert used_words(rows["archivist"]) == f"1 of {on['archivist']} operations used"
     rest = sum(one.shown - one.used for one in rows.values())
-    assert page.review_button.text() == f"Review {rest} unused rights..."
+    assert page.review_button.text() == f"Review {rest} unused operations..."
 
     at = next(row for row, (name, _) in enumerate(page.unused.rows) if name == "archivist")
     click(page.unused_view, page.unused.index(at, 0))
@@ -372,7 +380,7 @@ async def test_rights_that_no_call_used_are_turned_off_in_one_step(page: HomePag
     assert not dialog.accept_button.isEnabled()
     dialog.view.setFocus()
     QTest.keyClick(dialog.view, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
-    assert dialog.accept_button.text() == f"Turn off {on['archivist'] - 1} rights"
+    assert dialog.accept_button.text() == f"Turn off {on['archivist'] - 1} operations"
     QTest.mouseClick(dialog.accept_button, Qt.MouseButton.LeftButton)
     await until(lambda: window.document.undo_stack.count() == 1)
     await settled(window)

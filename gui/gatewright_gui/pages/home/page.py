@@ -33,6 +33,7 @@ from gatewright_gui.session.effects import (
     reaches_of,
     risks_of,
 )
+from gatewright_gui.session.question import span
 from gatewright_gui.session.recent_calls import DAYS, RecentCalls, RecentCallsWatch
 from gatewright_gui.session.verbs.rights import Target, edit_cells
 
@@ -63,9 +64,9 @@ class HomePage(Page):
         self.reach = PicturePane(context.sizes)
         self.calls_header = SectionHeader(tr("Calls today"))
         self.timeline = named(TimelineBar(BARS), "home.timeline")
-        self.unused_header = SectionHeader(tr("Granted and never used"))
+        self.unused_header = SectionHeader(tr("On and never used"))
         self.unused = UnusedModel(self)
-        self.unused_view = named(RowList(), "home.unused", spoken=tr("Granted and never used"))
+        self.unused_view = named(RowList(), "home.unused", spoken=tr("On and never used"))
         self.review_button = named(QPushButton(), "home.review")
         self.calls = RecentCallsWatch(context.document, context.tasks, "home.calls", self.isVisible, self)
         self.coding_agents = context.coding_agents
@@ -91,7 +92,7 @@ class HomePage(Page):
         unknown.set_unknown()
         unread.set_unknown()
         self._risk_stack = stack_of(self.risk_view, _sentence(safe, "home.safe"), unknown)
-        no_call = tr("No call is recorded yet. Later this shows which rights agents do not need.")
+        no_call = tr("No call is recorded yet. Later this shows what is on and no agent needs.")
         review = holding(row_of(self.review_button, stretch(), margins=(3, 1, 3, 2)))
         used = holding(column_of(stretch(self.unused_view), review))
         self._unused_stack = stack_of(used, _sentence(no_call, "home.no_call"), unread)
@@ -216,7 +217,7 @@ class HomePage(Page):
         self._recent = recent
         verdicts = recent.verdicts
         every = sum(verdicts.values())
-        told = [f"{every:,}"] if every else []
+        told = [counted(every, "call", "calls")] if every else []
         told += [
             words
             for words, count in (
@@ -225,6 +226,8 @@ class HomePage(Page):
             )
             if count
         ]
+        if every:
+            told.append(tr("a bar is {time}", time=span(recent.today.stretch_s)))
         self.calls_header.set_note(" \u00b7 ".join(told))
         self.timeline.set_timeline(recent.today)
         self._calls_stack.setCurrentIndex(1 if every else 0)
@@ -251,7 +254,7 @@ class HomePage(Page):
         rows = [row for row in rows if row[1].shown]
         self.unused.set_rows(sorted(rows, key=lambda row: row[1].used - row[1].shown))
         rest = sum(one.shown - one.used for _, one in rows)
-        words = tr("Review {rights}...", rights=counted(rest, "unused right", "unused rights"))
+        words = tr("Review {rights}...", rights=counted(rest, "unused operation", "unused operations"))
         self.review_button.setText(button_text(words))
         self.review_button.setVisible(rest > 0)
         self._unused_stack.setCurrentIndex(0)
@@ -266,10 +269,10 @@ class HomePage(Page):
         context = self._context
         edit_cells(context.document, context.deriver, context.tasks, dict.fromkeys(risk.agents, (target,)), "ask")
 
-    def _show_span(self, span: tuple[float, float] | None) -> None:
-        if span is not None:
+    def _show_span(self, chosen: tuple[float, float] | None) -> None:
+        if chosen is not None:
             self.timeline.set_span(None)
-            self._context.navigator.go_to_span(span)
+            self._context.navigator.go_to_span(chosen)
 
     def _show_unused(self, index: QModelIndex) -> None:
         agent_id, unused = index.data(ROW)

@@ -260,6 +260,7 @@ class ReachCanvas(QFrame):
         for rect, words in self._drawing.headings:
             painter.setPen(QColor(palette.muted))
             self._write(painter, rect, words, Qt.AlignmentFlag.AlignLeft)
+            self._write(painter, rect.adjusted(0, 0, -6, 0), tr("operations"), Qt.AlignmentFlag.AlignRight)
         for box in self._drawing.boxes:
             self._paint_box(painter, box)
         self._painted, self._fresh = fresh, None

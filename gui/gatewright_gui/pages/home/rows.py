@@ -169,8 +169,10 @@ class UnusedModel(RowModel[tuple[str, Unused]]):
 
 
 def used_words(unused: Unused) -> str:
-    """`14 of 60 used`."""
-    return tr("{used:,} of {shown:,} used", used=unused.used, shown=unused.shown)
+    """`14 of 60 operations used`."""
+    return tr(
+        "{used:,} of {operations} used", used=unused.used, operations=counted(unused.shown, "operation", "operations")
+    )
 
 
 class UnusedDelegate(Delegate):

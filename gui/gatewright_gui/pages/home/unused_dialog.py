@@ -1,4 +1,4 @@
-"""The rights that no call has used, to be turned off."""
+"""The operations that no call has used, to be turned off."""
 
 from collections.abc import Sequence
 
@@ -31,13 +31,15 @@ class UnusedDialog(FormDialog):
     """After it was accepted `chosen` are the rights to turn off."""
 
     def __init__(self, parent: QWidget | None, rights: Sequence[Right], since: str) -> None:
-        super().__init__(parent, "unused", tr("Granted and never used"), tr("Turn off"))
+        super().__init__(parent, "unused", tr("On and never used"), tr("Turn off"))
         self.model = RightModel(rows=rights)
-        self.view = named(TableView(tr("Rights that no call has used")), "unused.rights")
+        self.view = named(TableView(tr("Operations that no call has used")), "unused.rights")
         self.view.show_model(self.model, {0: 180}, wide=1)
         self.view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        count = counted(len(rights), "right", "rights")
-        words = tr("{rights}, not used {since}. Choose those to turn off (Ctrl+A: all).", rights=count, since=since)
+        count = counted(len(rights), "operation", "operations")
+        words = tr(
+            "{operations}, not used {since}. Choose those to turn off (Ctrl+A: all).", operations=count, since=since
+        )
         note = tr("The model no longer sees what is off. It is one change, which undo takes back.")
         self.lay_out(
             Label(words, wraps=True), stretch(self.view), named(Label(note, wraps=True), "unused.note", kind="muted")
@@ -56,5 +58,9 @@ class UnusedDialog(FormDialog):
     def _tell(self, *_why: object) -> None:
         count = len(self.view.selectionModel().selectedRows())
         self.accept_button.setEnabled(count > 0)
-        words = tr("Turn off {rights}", rights=counted(count, "right", "rights")) if count else tr("Turn off")
+        words = (
+            tr("Turn off {operations}", operations=counted(count, "operation", "operations"))
+            if count
+            else tr("Turn off")
+        )
         self.accept_button.setText(button_text(words))
