@@ -292,9 +292,9 @@ def catalog_facts(row: CatalogRow, found: Row, reach: OriginReach | None, standi
     if found.does == "…":
         facts.append(Fact("clock", "muted", tr("What it can do is being worked out.")))
     elif _is_unknown(row):
-        words = tr("What it can do is unknown until it was started once, so its risk is unknown too.")
+        words = tr("What it can do is unknown until it was started once, and so is its risk.")
         if row.fault or not row.is_server:
-            words = tr("What it can do is unknown: its tools were not read, so its risk is unknown too.")
+            words = tr("What it can do is unknown, and so is its risk: its tools were not read.")
         facts.append(Fact("circle-help", "ask", words))
     elif reach is None or not reach.effects:
         facts.append(Fact("package", "muted", tr("It has no tools, so it can do nothing here.")))
@@ -315,8 +315,10 @@ def catalog_facts(row: CatalogRow, found: Row, reach: OriginReach | None, standi
             "Only observed until {until}: denials and questions are noted, not enforced.", until=moment_words(until_s)
         )
         facts.append(Fact("eye", "ask", words))
-    facts.append(Fact(standing.icon, standing.tone, standing.words))
-    facts.append(Fact("history", "muted", _call_words(found)))
+    if standing.tone != "muted" and (row.is_trusted or not row.waits_for_places):  # else it is said above
+        facts.append(Fact(standing.icon, standing.tone, standing.words))
+    if row.is_trusted:
+        facts.append(Fact("history", "muted", _call_words(found)))
     return tuple(facts)
 
 
@@ -332,7 +334,7 @@ def _what_it_is(row: CatalogRow) -> str:
         case CatalogType.MCP if catalog.command is not None:
             return tr("An MCP server that runs on this computer: `{command}`.", command=command)
         case CatalogType.MCP:
-            return tr("An MCP server elsewhere, at `{url}`.", url=catalog.url or "")
+            return tr("An MCP server elsewhere: calls go to `{url}`. Nothing of it runs here.", url=catalog.url or "")
         case CatalogType.HTTP:
             return tr("A web service: each call is a request to `{url}`.", url=catalog.url or "")
         case CatalogType.SUBPROCESS:
@@ -350,7 +352,7 @@ def _faults(row: CatalogRow) -> Iterable[Fact]:
         yield Fact("circle-x", "deny", _sentence(row.fault))
         return
     if not row.is_trusted:
-        told = tr("It is not trusted, so it is not started. Look at what it is, then trust it.")
+        told = tr("Off until you trust it: nothing of it starts, and no agent can use it.")
         yield Fact("lock", "ask", told)
     elif row.waits_for_places:
         told = tr("It is off until you say which folders it gets; no agent sees its tools before.")

@@ -14,12 +14,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QPlainTextEdit, QPushButton, QWidget
 
 from gatewright.policy import policyedit
-from gatewright.policy.document import PlaceUse
+from gatewright.policy.document import Catalog, CatalogType, Confine, PlaceUse
 from gatewright.policy.edit import CatalogChange, Edit
 from gatewright_gui.pages.servers import ServersPage
 from gatewright_gui.pages.servers.add_dialog import AddDialog
 from gatewright_gui.pages.servers.gate_dialogs import ClientDialog
-from gatewright_gui.pages.servers.server_dialogs import TrustDialog
+from gatewright_gui.pages.servers.server_dialogs import TrustDialog, trust_words
 from gatewright_gui.pages.servers.tools import DOES, STATE, TIER, TOOL, WHY, AcceptDialog
 from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.dialog import QuestionDialog
@@ -323,6 +323,36 @@ async def test_changed_tool_is_held_with_its_difference_until_it_is_accepted(
     assert [(line.state, line.tier) for line in page.detail.tools.model.rows] == [("accepted", "read-only")] * 2
 
 
+async def test_question_says_what_starts_what_it_reaches_and_what_follows_before_the_definition(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    page = await add_good(window, config(tmp_path))
+    assert told(page).count("trust") == 1
+    assert "which folders" not in told(page)
+    QTest.mouseClick(page.detail.no_tools.action_button, Qt.MouseButton.LeftButton)
+    dialog = await dialog_of(window, TrustDialog)
+    assert dialog.accessibleDescription().splitlines()[:5] == [
+        "Starts: The program below, on this computer, now and with later calls.",
+        "Reaches: Only the places below, and nothing else of your files.",
+        "If yes: You see its tools and accept them; no agent has one before.",
+        "If not now: It stays off, and no agent can use it. You can come back to this.",
+        "Asked again: When its command, folder, variables, address or module changes.",
+    ]
+    press(dialog, "trust.cancel")
+    await settled(window)
+
+
+def test_question_about_servers_of_several_kinds_says_of_each_what_it_reaches() -> None:
+    free = Catalog("free", CatalogType.MCP, "catalogs/free.json", command="free", confine=Confine.NONE)
+    away = Catalog("away", CatalogType.MCP, "catalogs/away.json", url="https://away.example.com/mcp")
+    said = dict(trust_words([free, away, replace(away, catalog_id="hub")]))
+    assert said["Reaches"].splitlines() == [
+        "free: All that you can: your files, keys and networks. No policy limits what it does by itself.",
+        "away, hub: What agents write into their calls goes to that address.",
+    ]
+    assert "If yes" not in dict(trust_words([free], is_trusted=True))
+
+
 async def test_failed_server_says_why_and_what_to_do(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "mcp.json"
     path.write_text('{"mcpServers": {"good": {"command": "no-such-server-anywhere"}}}', encoding="utf-8")
@@ -331,7 +361,7 @@ async def test_failed_server_says_why_and_what_to_do(window: MainWindow, tmp_pat
     await until(lambda: page.current is not None and page.current.status[0] == "failed")
     failed = next(fact for fact in page.detail.facts.rows if fact.role == "deny")
     assert "no-such-server-anywhere" in failed.text
-    assert "so its risk is unknown too" in told(page)
+    assert "and so is its risk" in told(page)
     button = page.findChild(QPushButton, "servers.start")
     assert button is not None
     assert button.text() == "Try again"

@@ -10,11 +10,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox
 
-from gatewright.workspace.api import Effect, Verdict
+from gatewright.policy import policyedit
+from gatewright.workspace.api import Catalog, CatalogType, Effect, Verdict
 from gatewright_gui.pages.servers.add_dialog import AddDialog
 from gatewright_gui.pages.servers.gate_dialogs import ClientDialog, CodingAgentDialog
 from gatewright_gui.pages.servers.rows import NAME, TODAY
 from gatewright_gui.pages.servers.server_dialogs import TrustDialog
+from gatewright_gui.pages.servers.tools import DOES, NAME_WIDTH, TOOL
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.session.servers import Group, Row, effect_words
 from gatewright_gui.window.main_window import MainWindow
@@ -74,6 +76,20 @@ async def test_row_of_a_server_says_by_effect_what_its_tools_do_and_who_may_do_i
     for effect, said in ((Effect.DELETE, "can delete"), (Effect.CHANGE, "can change things")):
         free = [name for name, one in may.items() if effect in one]
         assert (f"{', '.join(free)} {said} with it without asking." in words) == bool(free)
+    assert words.count("another program") == 1
+
+
+async def test_effects_of_tools_are_seen_after_a_server_of_which_nothing_is_known(window: MainWindow) -> None:
+    page, tools = page_of(window), page_of(window).detail.tools
+    new = Catalog("new", CatalogType.MCP, url="https://new.example.com/mcp")
+    window.document.push(lambda policy, _: policyedit.add_catalog(policy, new))
+    await settled(window)
+    page.choose("catalog", "new")
+    assert tools.view.isColumnHidden(DOES)
+    page.choose("catalog", "station")
+    assert "changes" in {tools.model.text(line, DOES) for line in tools.model.rows}
+    assert tools.view.columnWidth(TOOL) == NAME_WIDTH
+    assert tools.view.columnWidth(DOES) > NAME_WIDTH
 
 
 async def test_client_that_is_found_by_its_file_is_gated_from_its_row_after_its_difference_was_shown(
@@ -120,7 +136,7 @@ async def test_servers_of_a_client_are_taken_in_from_its_row_and_start_nothing(
     await settled(window)
     states = {row.name: (row.state, row.does) for row in page.model.every if row.group is Group.SERVERS}
     assert states["left"] == states["right"] == ("not trusted", "unknown: not started yet")
-    assert "so its risk is unknown too" in told(page)
+    assert "and so is its risk" in told(page)
 
 
 async def test_filter_finds_rows_by_all_that_they_say_and_keeps_the_headings_of_what_it_finds(

@@ -83,6 +83,7 @@ class DetailPane(QWidget):
         self.facts_view.setWordWrap(True)
         self.facts_view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.facts_view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.facts_view.horizontalHeader().sectionResized.connect(self.facts_view.resizeRowsToContents)
         space = current_look().tokens.space_2
         buttons = QWidget()
         flow = FlowLayout(buttons, spacing=space)
@@ -131,31 +132,38 @@ class DetailPane(QWidget):
         self.tools.show_row(row, facts)
         self.definition.set_plain(definition)
         self.sees.show_subject(row.catalog_id)
+        for key in ("sees", "stderr"):  # nothing of it is here
+            self.part.set_segment_enabled(key, row.is_run_here)
         nothing = tr("The server has written nothing.")
-        if not row.is_run_here:
-            nothing = tr("It has no server: another program runs its tools.")
-        elif not row.is_server:
+        if not row.is_server:
             nothing = tr("It has no server: each call is run by itself.")
         self.stderr.set_plain(stderr or nothing)
         self._show_part()
 
     def _show_part(self, _key: object = None) -> None:
         part, row = self.part.current or "tools", self._row
+        part = part if self.part.button(part).isEnabled() else "tools"
         subject = row.subject if row is not None else None
         if part == "tools" and isinstance(subject, CatalogRow) and not self.tools.model.rows:
-            self.no_tools.set_state("package", tr("No tools yet"), _way_to_tools(subject))
+            words, action = _way_to_tools(subject)
+            self.no_tools.set_state("package", tr("No tools yet"), words, action=action)
             self._stack.setCurrentWidget(self.no_tools)
             return
         parts = {"tools": self.tools, "server": self.definition, "sees": self.sees, "stderr": self.stderr}
         self._stack.setCurrentWidget(parts[part])
 
 
-def _way_to_tools(row: CatalogRow) -> str:
+def _way_to_tools(row: CatalogRow) -> tuple[str, str | None]:
+    """Say how its tools come, with the words of the button that does it."""
+    if row.is_run_here and not row.is_trusted:
+        return tr("Look at what it is; once you trust it, it says what it offers."), tr("Trust...")
     if not row.is_server:
-        return tr("Its file says which tools it has.")
+        return tr("Its file says which tools it has."), None
     if row.is_up:
-        return tr("It runs, and has named none so far.")
-    return tr("Start it to see what it offers.") if row.is_trusted else tr("Trust it, then start it.")
+        return tr("It runs, and has named none so far."), None
+    if row.waits_for_places:
+        return tr("Say which folders it gets; then it starts and says what it offers."), tr("Places...")
+    return tr("Start it to see what it offers."), tr("Start")
 
 
 def definition_words(row: CatalogRow, digest: str) -> str:

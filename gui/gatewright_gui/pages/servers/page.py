@@ -41,7 +41,7 @@ from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.label import SectionHeader
+from gatewright_gui.qt.widget.label import Label, SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.asked_today import AskedToday, mending_of, questions_today
 from gatewright_gui.session.catalogs import CatalogRow, Catalogs
@@ -69,6 +69,7 @@ from gatewright_gui.session.verbs.policy import set_observed
 LOOK_MS = 500
 """The time between two looks at who is served, while somebody sees the page."""
 NOTHING = mark("Add the servers of a client such as Claude Desktop or VS Code, paste its JSON, or type a command.")
+ABOUT = mark("Where agents get their tools, and which programs on this computer ask this policy first.")
 CONNECT = mark("Connect a client...")
 NAMED = 8
 """Packages that a question names."""
@@ -149,7 +150,8 @@ class ServersPage(Page):
         for control in (self.next_button, self.client_button, self.add_button):
             self.header.add_control(control)
         search = row_of(stretch(self.list.search_field("servers.search", tr("Filter servers"))), margins=(2, 0, 2, 1))
-        left = holding(column_of(self.header, search, stretch(self.list)))
+        about = named(Label(tr(ABOUT), wraps=True), "servers.about", kind="muted")
+        left = holding(column_of(self.header, row_of(stretch(about), margins=(2, 0, 2, 1)), search, stretch(self.list)))
         across, panes = Qt.Orientation.Horizontal, (left, self.detail)
         column_of(stretch(split_of(across, "servers", self._context.sizes, panes, WIDTHS)), into=self)
 
@@ -213,6 +215,7 @@ class ServersPage(Page):
         tools.try_requested.connect(self._try)
         tools.results_requested.connect(self._ask_results)
         self.detail.sees.places_requested.connect(self._trust_current)
+        self.detail.no_tools.action_requested.connect(self._go_to_tools)
 
     # what is known
 
@@ -548,6 +551,14 @@ class ServersPage(Page):
     def _trust_current(self) -> None:
         if self.current is not None:
             self._start(self._trust([self.current]))
+
+    def _go_to_tools(self) -> None:
+        """Do what brings the tools of the chosen server: trust it, give it its places, start it."""
+        row = self.current
+        if row is not None and row.is_trusted and not row.waits_for_places:
+            self._serve("start")
+        else:
+            self._trust_current()
 
     def _trust_one(self, catalog_id: str) -> None:
         """A link from elsewhere: the catalog with the question."""

@@ -35,10 +35,10 @@ def _last_tip(row: Row) -> str:
 COLUMNS: tuple[Column[Row], ...] = (
     Column(mark("Name"), lambda row: row.name, 150, lambda row: ((row.icon, row.role),) if row.icon else ()),
     Column(mark("State"), lambda row: row.state, 112, role=lambda row: row.role),
-    Column(mark("What it can do"), lambda row: row.does, REST, role=lambda row: row.does_role, tip=_does_tip),
+    Column(mark("Can do (operations)"), lambda row: row.does, REST, role=lambda row: row.does_role, tip=_does_tip),
     Column(mark("Agents"), lambda row: row.agent_words, 60, tip=_agents_tip, least_room=460),
     Column(mark("Last call"), lambda row: row.last_words, 78, role=lambda _: "muted", tip=_last_tip, least_room=620),
-    Column(mark("Today"), lambda row: row.today_words, 52, is_number=True, least_room=560),
+    Column(mark("Calls today"), lambda row: row.today_words, 84, is_number=True, least_room=560),
 )
 
 

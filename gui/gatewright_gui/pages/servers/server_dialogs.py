@@ -4,12 +4,13 @@ The first shows exactly what would be started or reached before anything is.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFormLayout, QLineEdit, QMenu, QPushButton, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import MOST_OBSERVE_S, Catalog, CatalogType, PlaceUse
@@ -17,8 +18,8 @@ from gatewright_gui.pages.servers.room_browser import RoomBrowser, fitting_heigh
 from gatewright_gui.pages.servers.room_tree import USE_ICONS, USE_MEANINGS
 from gatewright_gui.qt.dialog import CheckedDialog, FormDialog, choose_folder
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import named, row_of, stretch
-from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
+from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.button import Segmented
@@ -26,16 +27,8 @@ from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.label import IconLabel, Label
 from gatewright_gui.session.confinement import USE_WORDS, place_name, trial_room
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.servers import FORM, moment_words
+from gatewright_gui.session.servers import FORM, moment_words, names
 from gatewright_gui.session.verbs.operations import lists_tool
-
-GETS_ONE = mark("This command gets the places below, and nothing else of your files.")
-GETS_MANY = mark("Commands get the places below, and nothing else of your files.")
-RUNS_ONE = mark("This command runs with your rights; no policy limits what it does by itself.")
-RUNS_MANY = mark("Commands run with your rights; no policy limits what they do by themselves.")
-GOES_ONE = mark("Calls, with the agents' arguments, go to this address.")
-GOES_MANY = mark("Calls, with the agents' arguments, go to these addresses.")
-HOLDS_MODULE = mark("A module gets the places below, and nothing else of this computer.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +72,20 @@ class TrustDialog(FormDialog):
         }
         """The places for each confined server and each module."""
         words = servers[0].words if is_one else "\n\n".join(_paragraph(one) for one in servers)
-        told = Label(_trust_words(servers, is_one=is_one), wraps=True)
-        self.setAccessibleDescription(f"{told.text()}\n{words}")
+        told = trust_words([server.catalog for server in servers], is_trusted=is_trusted)
+        self.setAccessibleDescription("\n".join([*(f"{name}: {said}" for name, said in told), words]))
         self.code = named(CodeView(tr("What is trusted")), "trust.definition")
         self.code.set_wrapping(True)
         self.code.set_plain(words)
-        head = row_of(IconLabel("shield-alert", "ask", size=24), stretch(told), space=3)
+        form = QFormLayout()
+        form.setContentsMargins(0, 0, 0, 0)
+        form.setHorizontalSpacing(current_look().tokens.space_3)
+        form.setVerticalSpacing(current_look().tokens.space_1)
+        for name, said in told:
+            form.addRow(named(Label(name), kind="muted"), Label(said, wraps=True))
+        says = column_of(named(Label(title), kind="heading"), form, space=2)
+        shield = aligned(IconLabel("shield-alert", "ask", size=24), Qt.AlignmentFlag.AlignTop)
+        head = row_of(shield, stretch(says), space=3)
         self.browser = RoomBrowser(tasks, "trust.places", self)
         self.use = named(Segmented(tr("What it may do in the place")), "trust.use")
         for use, marked in USE_WORDS.items():
@@ -107,7 +108,7 @@ class TrustDialog(FormDialog):
             self.lay_out(head, stretch(self.code), space=3)
         self._connect()
         self.cancel_button.setDefault(True)
-        self.resize(760, fitting_height(parent, 640 if self._catalogs else 340 if is_one else 580))
+        self.resize(760, fitting_height(parent, 680 if self._catalogs else 400 if is_one else 600))
         self.cancel_button.setFocus()
         self._show()
 
@@ -184,19 +185,45 @@ class TrustDialog(FormDialog):
             self.source_menu.addAction(tr("no other source")).setEnabled(False)
 
 
-def _trust_words(servers: tuple[ProposedServer, ...], *, is_one: bool) -> str:
-    catalogs = [server.catalog for server in servers]
-    held = any(one.is_confined for one in catalogs)
-    free = any(one.command is not None and not one.is_confined for one in catalogs)
-    away = any(one.url is not None for one in catalogs)
-    sentences = (
-        tr(GETS_ONE if is_one else GETS_MANY) if held else "",
-        tr(RUNS_ONE if is_one else RUNS_MANY) if free else "",
-        tr(GOES_ONE if is_one else GOES_MANY) if away else "",
-        tr(HOLDS_MODULE) if any(one.module for one in catalogs) else "",
-        tr("Another command, folder, variable, address or module is asked about again."),
+def trust_words(catalogs: Sequence[Catalog], *, is_trusted: bool = False) -> tuple[tuple[str, str], ...]:
+    """Say what starts, what it reaches, and what follows from yes and no: a heading and a sentence each."""
+    after = tr("You see its tools and accept them; no agent has one before.")
+    no = tr("It stays off, and no agent can use it. You can come back to this.")
+    return (
+        (tr("Starts"), _of_each(catalogs, _start_words)),
+        (tr("Reaches"), _of_each(catalogs, _reach_words)),
+        *(() if is_trusted else ((tr("If yes"), after),)),
+        (tr("If not now"), no),
+        (tr("Asked again"), tr("When its command, folder, variables, address or module changes.")),
     )
-    return " ".join(filter(None, sentences))
+
+
+def _of_each(catalogs: Sequence[Catalog], words: Callable[[Catalog], str]) -> str:
+    """One sentence where it holds for all; else a line for each that says for which."""
+    found: dict[str, list[str]] = {}
+    for catalog in catalogs:
+        found.setdefault(words(catalog), []).append(catalog.catalog_id)
+    if len(found) == 1:
+        return next(iter(found))
+    return "\n".join(tr("{servers}: {words}", servers=names(ids), words=said) for said, ids in found.items())
+
+
+def _start_words(catalog: Catalog) -> str:
+    if catalog.url is not None:
+        return tr("Nothing on this computer: the server at the address below is called.")
+    if catalog.kind is CatalogType.MCP:
+        return tr("The program below, on this computer, now and with later calls.")
+    return tr("The program below, on this computer, with each call.")
+
+
+def _reach_words(catalog: Catalog) -> str:
+    if catalog.url is not None:
+        return tr("What agents write into their calls goes to that address.")
+    if catalog.module:
+        return tr("Only the places below, and nothing else of this computer.")
+    if catalog.is_confined:
+        return tr("Only the places below, and nothing else of your files.")
+    return tr("All that you can: your files, keys and networks. No policy limits what it does by itself.")
 
 
 def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:

@@ -263,10 +263,12 @@ class ToolsPart(QWidget):
         lines = self.model.rows
         for column, has in ((DOES, any(one.does for one in lines)), (STATE, any(one.state for one in lines))):
             self.view.setColumnHidden(column, not has)
-        widest = TOOL if self.view.isColumnHidden(DOES) else DOES
+        widest, header = TOOL if self.view.isColumnHidden(DOES) else DOES, self.view.horizontalHeader()
+        if widest != TOOL and header.sectionResizeMode(TOOL) == QHeaderView.ResizeMode.Stretch:
+            self.view.setColumnWidth(TOOL, NAME_WIDTH)  # not all of the room that it had alone
         for column in (TOOL, DOES):
             mode = QHeaderView.ResizeMode.Stretch if column == widest else QHeaderView.ResizeMode.Interactive
-            self.view.horizontalHeader().setSectionResizeMode(column, mode)
+            header.setSectionResizeMode(column, mode)
         self.view.setColumnHidden(TIER, not any(line.tier for line in lines))
         if lines and (is_other or not self.view.currentIndex().isValid()):
             at = 0 if is_other else min(max(at, 0), len(lines) - 1)
