@@ -247,29 +247,29 @@ SECTIONS = (
         Setting(("closed",), mark("Closed places"), mark("none; such as ~/.ssh, docs/private: no tool touches them")),
     )),
     Section("defaults", mark("Defaults"), mark("What holds where an agent, a tool or a rule says nothing else."), (
-        Setting(("default",), mark("No policy rule matches"), mark("what a call gets then"), choices=_VERDICTS,
-                effects=(mark("The call goes on to levels and questions."), mark("You are asked first."),
-                         mark("The call is refused."))),
+        Setting(("default",), mark("Calls that no rule is about"), mark("what they get"), choices=_VERDICTS,
+                effects=(mark("They go on; levels of files and what asks first hold."),
+                         mark("You are asked before each."), mark("They are refused."))),
         _defaults("unlisted_tools", mark("Agents without a list of tools"), mark("what they get of all tools"),
                   choices=((mark("all of them"), Verdict.ALLOW), (mark("none of them"), Verdict.DENY)),
                   effects=(mark("They may use every tool."), mark("They can use nothing until you list it."))),
-        _defaults("new_tools", mark("Tools that come in later"), mark("for agents without a list of tools"),
+        _defaults("new_tools", mark("New tools for such agents"), mark("tools that come in later"),
                   choices=((mark("off until you turn them on"), "hold"), (mark("on at once"), "allow")),
                   effects=(mark("Nothing new works by itself."), mark("Agents can use them before you looked."))),
-        _tier("read_only", mark("Operations that only read")),
-        _tier("side_effecting", mark("Operations that change something")),
-        _tier("privileged", mark("Privileged operations")),
+        _tier("read_only", mark("All that only reads")),
+        _tier("side_effecting", mark("All that changes something")),
+        _tier("privileged", mark("All that is privileged")),
         _defaults("max_output_bytes", mark("Longest result"), mark("bytes")),
         _defaults("timeout_s", mark("Time limit of a call"), mark("each tool's own")),
-        _defaults("check_formats", mark("Check formats"), mark("texts must be what the format in a schema says")),
+        _defaults("check_formats", mark("Check formats"), mark("a date, an address or a link must be one")),
     )),
     Section("roots", mark("Folders for file tools"),
-            mark("Tools read and write in shared and tmp, and copy out of vault."), (
-        _roots("shared", mark("Shared"), mark("no such folder")),
-        _roots("tmp", mark("Tmp"), mark("no such folder")),
-        _roots("vault", mark("Vault"), mark("no such folder")),
+            mark("Agents know them as shared, tmp and vault."), (
+        _roots("shared", mark("To read and write"), mark("no such folder")),
+        _roots("tmp", mark("For temporary files"), mark("no such folder")),
+        _roots("vault", mark("Only to copy from"), mark("no such folder")),
     )),
-    Section("shell", mark("Shell"), mark("What shell_exec may start."), (
+    Section("shell", mark("Shell commands"), mark("What agents may start with the tool shell_exec."), (
         _shell("backend", mark("Commands"), mark("who runs them"), choices=(
             (mark("are not run"), ShellBackend.DISABLED), (mark("run by themselves"), ShellBackend.HOST),
             (mark("run in one shell for each session"), ShellBackend.SESSION),
@@ -282,13 +282,13 @@ SECTIONS = (
                "commands"),
         _shell("deny", mark("Denied commands"), mark("none; such as rm, git push --force; beats all others"),
                "commands"),
-        _shell("allow_substitution", mark("Allow substitution"), mark("$(...) and `...` in commands")),
+        _shell("allow_substitution", mark("Allow commands within commands"), mark("$(...) and `...`")),
     )),
     Section("web", mark("Web"), mark("What the web tools may reach, and who is asked to search."), (
         _web("allow_private", mark("Allow private addresses"), mark("this machine and local networks")),
         _web("search", mark("Search engines, in order"), mark("duckduckgo"), "search"),
     )),
-    Section("questions", mark("Questions"), mark("How long suspended calls wait, and who may answer by a link."), (
+    Section("questions", mark("Questions"), mark("How long a call waits for an answer, and who answers by a link."), (
         Setting(("questions", "wait_s"), mark("Wait at most"), mark("7 d")),
         Setting(("questions", "remind_s"), mark("Remind after"), mark("1 d")),
         Setting(("questions", "answer_by"), mark("Who answers by a link"),

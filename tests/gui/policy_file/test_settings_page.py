@@ -46,6 +46,18 @@ async def test_the_search_leaves_the_settings_that_have_all_words_and_leads_to_t
     assert not is_seen(page, "nothing")
 
 
+async def test_what_only_reads_has_one_row_and_a_label_names_its_key(window: MainWindow) -> None:
+    page = await page_of(window)
+    labels = [one for one in page.findChildren(QLabel) if one.isVisible() and "only reads" in one.text()]
+    assert [one.text() for one in labels] == ["All that only reads"]
+    assert labels[0].toolTip() == "In the policy file: read_only"
+    assert page.reading.isVisible()
+    page.search.setText("only reads")
+    assert page.reading.isVisible()
+    page.search.setText("time limit")
+    assert not page.reading.isVisible()
+
+
 @pytest.mark.parametrize(
     ("at", "effect"),
     [(0, "You are asked before each."), (1, "They run without asking."), (3, "They are refused.")],

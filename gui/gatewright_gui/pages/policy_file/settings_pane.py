@@ -7,12 +7,12 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QPushButton, QScrollArea, QWidget
 
 from gatewright.workspace.api import GatewrightError, Policy
-from gatewright_gui.pages.access.rules.reading_row import LABEL, ReadingRow
+from gatewright_gui.pages.access.rules.reading_row import ReadingRow
 from gatewright_gui.pages.access.rules.words_field import WordsField
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.servers.room_pane import ConfineBand, RoomDialog
 from gatewright_gui.qt.dialog import Choice, ask, run_dialog
-from gatewright_gui.qt.language import counted, tr
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.label import Label, SectionHeader
@@ -22,6 +22,7 @@ from gatewright_gui.session.settings_table import COMMANDS, SECTIONS, Section, S
 from gatewright_gui.session.verbs import policy as verbs
 
 LABEL_WIDTH, FIELD_WIDTH = 216, 420
+ABOUT = mark("What holds for every agent, unless a rule of its own says otherwise")
 Control = QLineEdit | QComboBox | QCheckBox
 
 
@@ -55,7 +56,7 @@ class SettingsPage(Page):
         """Each section, and what else stands in it."""
         self.search = named(SearchField(tr("Search settings")), "settings.search")
         self.search.setMinimumWidth(220)
-        self.header = SectionHeader(tr("Settings"))
+        self.header = SectionHeader(tr("Settings"), tr(ABOUT))
         self.header.add_control(self.search)
         sections = [self._section_of(section) for section in SECTIONS]
         self.nothing = named(Label(tr("No setting has these words.")), "settings.nothing", kind="muted")
@@ -106,7 +107,7 @@ class SettingsPage(Page):
             part.setVisible(bool(found))
             count += found
         self.nothing.setVisible(not count)
-        self.header.set_note(counted(count, "setting", "settings") if words else "")
+        self.header.set_note(counted(count, "setting", "settings") if words else tr(ABOUT))
 
     # layout
 
@@ -124,16 +125,16 @@ class SettingsPage(Page):
         form.setVerticalSpacing(current_look().tokens.space_1)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         for setting in section.settings:
-            if setting.path[-1] == str(READ_ONLY):
-                form.addRow(Label(tr(LABEL), buddy=self.reading.box), self.reading)
             control = self._controls[setting] = self._control_of(section, setting)
             fault = self._faults[setting] = named(Label(wraps=True), f"{control.objectName()}.said", kind="error")
             fault.hide()
             label = Label("" if isinstance(control, QCheckBox) else tr(setting.label))
             label.setBuddy(control)
+            label.setToolTip(tr("In the policy file: {key}", key=setting.path[-1]))
             label.setMinimumWidth(LABEL_WIDTH)
             effect = self._effects[setting] = named(Label(wraps=True), f"{control.objectName()}.effect", kind="muted")
-            row = holding(column_of(row_of(control, stretch(effect), space=3), fault))
+            more = (self.reading,) if setting.path[-1] == str(READ_ONLY) else ()
+            row = holding(column_of(row_of(control, stretch(effect), space=3), fault, *more))
             self._forms[setting] = form, row
             form.addRow(label, row)
         about = named(Label(tr(section.about)), kind="muted")

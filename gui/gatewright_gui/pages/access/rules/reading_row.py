@@ -1,4 +1,4 @@
-"""One row of the settings: all that only reads never asks; with what that rests on, and a list of it."""
+"""Part of the row *All that only reads* in Settings: nobody is asked; with what that rests on, and a list of it."""
 
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtGui import QShowEvent
@@ -17,7 +17,6 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.read_only import READ_ONLY, Reads, basis_words, count_words, read_only_rows
 from gatewright_gui.session.verbs.policy import set_reading
 
-LABEL = mark("All that only reads")
 HEADINGS = (mark("Operation"), mark("From"), mark("How it is known"), mark("Asks nevertheless"))
 NAME, ORIGIN, BASIS, ASKS = range(len(HEADINGS))
 _NAMED = 3
@@ -63,8 +62,8 @@ class ReadingRow(QWidget):
     def __init__(self, context: PageContext) -> None:
         super().__init__()
         self._context, self._document = context, context.document
-        self.box = named(QCheckBox(tr("never asks, of whatever server or program it is")), "settings.reading")
-        self.box.setAccessibleName(tr(LABEL))
+        self.box = named(QCheckBox(tr("asks no agent, not even one that is set to ask")), "settings.reading")
+        self.box.setAccessibleName(tr("All that only reads never asks"))
         self.box.setToolTip(tr("By the tier read_only. Keys for tools, policy rules and levels may still ask, or deny"))
         self.asking = named(Label(wraps=True), "settings.reading.asking")
         self.words = named(Label(wraps=True), "settings.reading.words", kind="muted")
