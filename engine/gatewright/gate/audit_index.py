@@ -11,7 +11,6 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,6 +29,8 @@ _AT_A_TIME = 500
 _FEW, _SHORT, _COMMAND = 8, 100, 1_000
 _COMMANDS = frozenset({"command", "cmd"})
 """The names of the argument by which tools run a command."""
+_TELLING = ("path", "file", "file_path", "url", "name", "label", "query", "pattern")
+"""The names of arguments that tell a call from others of its tool, the most telling first."""
 _ENDS = ", ".join(f"'{kind}'" for kind in CALL_ENDS)
 _BODY = "CASE WHEN json_valid(body) THEN body ELSE '{}' END"
 _WALL_S = "CASE WHEN time GLOB '????-??-??T*' THEN round((julianday(time) - 2440587.5) * 86400.0, 3) END"
@@ -322,6 +323,12 @@ class AuditIndex:
         question = f"SELECT seq FROM calls WHERE {condition} AND seq >= ? ORDER BY seq DESC"
         return array("q", (number for (number,) in self._select(question, *values, begin)))
 
+    def others(self, wanted: AuditFilter, *, begin: int = 0) -> array[int]:
+        """Those of `numbers` that are rows of no call."""
+        condition, values = wanted.condition()
+        question = f"SELECT seq FROM calls WHERE {condition} AND seq >= ? AND call_id LIKE '#%' ORDER BY seq DESC"
+        return array("q", (number for (number,) in self._select(question, *values, begin)))
+
     def calls(self, numbers: Iterable[int]) -> tuple[LoggedCall, ...]:
         """The calls with these numbers, newest first; unknown numbers are left out."""
         return tuple(_call_of(row) for row in self._select(_CALLS, json.dumps(list(numbers))))
@@ -462,23 +469,20 @@ def _call_of(row: Sequence[Any]) -> LoggedCall:
 
 
 def _in_short(body: str | None, operation: str) -> str:
-    """The arguments of a call as `name=value`, each value shortened, without the argument that names the operation.
-
-    A command stands alone, since the rest only describes it.
+    """The arguments of a call in short, without the one that names the operation: first the value of the one that tells
+    most, then the others as `name=value`. A command stands alone, since the rest only describes it.
     """
     given = _object(body or "").get("arguments")
     if not isinstance(given, dict):
         return ""
-    arguments = cast("dict[str, object]", given).items()
-    command = next((value for name, value in arguments if name in _COMMANDS and isinstance(value, str)), "")
+    arguments = {name: value for name, value in cast("dict[str, object]", given).items() if value != operation}
+    command = next((value for name, value in arguments.items() if name in _COMMANDS and isinstance(value, str)), "")
     if command:
         return command if len(command) <= _COMMAND else f"{command[:_COMMAND]}…"
-    told = (
-        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
-        for name, value in arguments
-        if value != operation
-    )
-    return "  ".join(one if len(one) <= _SHORT else f"{one[:_SHORT]}…" for one in islice(told, _FEW))
+    first = next((name for name in _TELLING if isinstance(arguments.get(name), str) and arguments[name]), "")
+    told = [str(arguments.pop(first))] if first else []
+    told += [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in arguments.items()]
+    return "  ".join(one if len(one) <= _SHORT else f"{one[:_SHORT]}…" for one in told[:_FEW])
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip
 
-from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.look import VerdictName, current_look, role_colour
 from gatewright_gui.qt.plaintext import LEFT
 from gatewright_gui.qt.table_model import RIGHT
@@ -20,7 +20,7 @@ _PATTERNS = {
     "deny": Qt.BrushStyle.BDiagPattern,
 }
 _BARS, _WORDS = 44, 16
-_LEFT, _RIGHT, _TICK = 44, 76, 84
+_LEFT, _RIGHT, _TICK = 68, 76, 84
 """Pixels for the numbers beside the bars, for what their patterns stand for, and at least between two times."""
 _TALL = 60
 """From this height on the bars take what room there is."""
@@ -254,7 +254,8 @@ class TimelineBar(QFrame):
             painter.setPen(QColor(palette.border))
             painter.drawLine(_LEFT, at, _LEFT + self._wide, at)
             painter.setPen(QColor(palette.muted))
-            painter.drawText(QRect(0, max(at - _WORDS // 2, 0), _LEFT - 6, _WORDS), RIGHT, f"{count:,}")
+            room = QRect(0, max(at - _WORDS // 2, 0), _LEFT - 6, _WORDS)
+            painter.drawText(room, RIGHT, counted(count, "call", "calls"))
         last = -_TICK
         for at, words in self.ticks():
             wide = painter.fontMetrics().horizontalAdvance(words)

@@ -5,7 +5,7 @@ import time
 from array import array
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
@@ -60,13 +60,15 @@ class Timeline:
 @frozen
 class Found:
     """The filter's finds: the numbers of the calls, newest first, of which those from ``changed`` on may be others
-    than before. ``read`` and ``rows``: how much of the log is read so far.
+    than before. ``read`` and ``rows``: how much of the log is read so far. ``others``: those of them that are rows of
+    no call.
     """
 
     numbers: "array[int]"
     changed: int
     read: int
     rows: int
+    others: "array[int]" = field(default_factory=lambda: array("q"))
 
     @property
     def is_whole(self) -> bool:
@@ -231,10 +233,11 @@ class AuditTrail(QObject):
 
 
 def _find(index: AuditIndex, wanted: AuditFilter, before: Found, begin: int, changed: int) -> Found:
-    numbers = index.numbers(wanted, begin=begin)
+    numbers, others = index.numbers(wanted, begin=begin), index.others(wanted, begin=begin)
     if begin:
         numbers.extend(before.numbers[first_below(before.numbers, begin) :])
-    return Found(numbers, changed, *index.read_rows)
+        others.extend(before.others[first_below(before.others, begin) :])
+    return Found(numbers, changed, *index.read_rows, others)
 
 
 def first_below(numbers: "array[int]", bound: int) -> int:

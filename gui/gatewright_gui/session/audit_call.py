@@ -49,7 +49,7 @@ ENDS: Mapping[str, str] = {
     RowKind.TOOL_DENIED: mark("not made"),
 }
 EVENTS: Mapping[str, str] = {
-    RowKind.LOG_OPENED: mark("Log"),
+    RowKind.LOG_OPENED: mark("The log begins here"),
     RowKind.LOG_MOVED: mark("Log moved"),
     RowKind.POLICY_CHANGED: mark("Policy changed"),
     RowKind.GRANT_REVOKED: mark("Approval taken back"),

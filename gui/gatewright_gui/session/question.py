@@ -25,8 +25,8 @@ MAX_MINUTES = 366 * 24 * 60
 """The longest time for which an answer may be remembered."""
 SCOPE_DAYS = round(SCOPE_S / 86_400)
 """How long an answer for this session stands at most."""
-WHO = "the operator in the console"
-"""Who answers in the console, as the audit log keeps it."""
+WHO = "a person in Try"
+"""Who answers in Try, as the audit log keeps it."""
 _MAX_TOLD = 3
 """Places that are named where an answer covers several."""
 TIER_WORDS = {"read_only": mark("read only"), "side_effecting": mark("side effects"), "privileged": mark("privileged")}

@@ -14,7 +14,7 @@ from gatewright.workspace.api import Stop, Workspace, WorkspaceError
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.message import Message
 
-WHO = "the operator in the app"
+WHO = "a person in the app"
 TICK_MS = 1000
 
 

@@ -17,7 +17,8 @@ from gatewright_gui.session.audit import AuditTrail
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.question import PendingApproval, Reply, Stale, Standing, question_of, stale_of, standing_of
 
-WHO = "the operator in the app"
+WHO = "a person in the app"
+"""Who answers in a window, as the audit log keeps it: no name that an agent could have."""
 
 
 class Waiting(QObject):

@@ -33,6 +33,7 @@ from gatewright_gui.pages.activity import ActivityPage
 from gatewright_gui.pages.activity.rows import CALL, CLIENT, REASON, TOOK, VERDICT
 from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.widget.item_view import Delegate
+from gatewright_gui.qt.widget.label import ElidedLabel
 from gatewright_gui.session.audit import LoggedCall
 from gatewright_gui.session.audit_call import outcomes
 from gatewright_gui.session.calls import CallRecord
@@ -243,6 +244,21 @@ async def test_page_without_a_call_says_what_it_keeps_and_leads_to_what_is_recor
     await settled(window)
 
 
+async def test_header_counts_calls_and_other_rows_apart(window: MainWindow, policy: Path) -> None:
+    page = await page_of(window, 0)
+    await make_calls(policy)
+    await until(lambda: page.model.rowCount() == 3)
+    note = page.header.findChildren(ElidedLabel)[0]
+    await until(lambda: note.text == "2 calls \u00b7 1 other row")
+    list_part(page, "deny")
+    await until(lambda: note.text == "1 call")
+    with Workspace.open(policy) as workspace:
+        await workspace.call("archivist", "file", DENIED)
+    await until(lambda: note.text == "2 calls")
+    list_part(page, "all")
+    await until(lambda: note.text == "3 calls \u00b7 1 other row")
+
+
 async def test_palette_leads_from_what_one_looks_for_to_the_page(window: MainWindow) -> None:
     for word in ("audit", "denied", "history"):
         window.show_page("tools")
@@ -338,7 +354,7 @@ async def test_rows_of_another_process_come_on_top_without_moving_what_one_reads
         await until(lambda: page.model.row_at(0) is not None)
         newest = call_at(page, 0)
         assert newest is not None
-        assert (newest.verdict, newest.arguments) == ("deny", "content=x  path=a.md  source=docs")
+        assert (newest.verdict, newest.arguments) == ("deny", "a.md  content=x  source=docs")
         await make_calls(policy)
         await until(lambda: page.model.rowCount() == 304)
         assert page.view.rowAt(0) == 0
@@ -396,7 +412,8 @@ async def test_denied_call_says_by_which_line_and_is_decided_again_filled_in_and
     detail = page.detail.detail
     assert detail is not None
     assert (detail.stage, detail.arguments) == ("permission", {**DENIED, "source": "docs"})
-    assert page.detail.rule_button.text() == "sources.docs.default_permission, line 11"
+    button = page.detail.rule_button
+    assert (button.text(), button.toolTip()) == ("Go to line 11", "sources.docs.default_permission, line 11")
     assert not page.detail.rule_note.isVisible()
 
     press(page, "activity.again")

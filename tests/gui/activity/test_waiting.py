@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from gatewright.workspace import Workspace, permission_broker
 from gatewright_gui.pages.activity import ActivityPage
 from gatewright_gui.pages.activity.rows import AGENT, CALL, CLIENT, REASON, TIME, TOOK, VERDICT
 from gatewright_gui.qt.language import current_catalog
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.question import Standing, question_of, stale_of
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.gate.asking import a_request, small_store
@@ -194,10 +196,26 @@ async def test_question_shows_arguments_change_reasons_with_lines_and_who_asks(d
     assert not part.button("records").isVisible()
 
     places = [deployed.find(f"activity.approval.place.{at}") for at in range(2)]
-    line = next(place for place in places if place.text().startswith("agents.operator.approvals.file.delete, line "))
+    line = next(place for place in places if "agents.operator.approvals.file.delete, line " in place.toolTip())
+    assert re.fullmatch(r"Go to line [0-9]+", line.text())
     QTest.mouseClick(line, Qt.MouseButton.LeftButton)
     await settled(deployed.window)
     assert deployed.window.shelf.current_key == "text"
+
+
+async def test_reach_of_every_answer_is_whole_in_a_small_window(deployed: Deployed) -> None:
+    window = deployed.window
+    window.show_page("activity")
+    window.resize(1024, 768)
+    await deployed.ask(DELETE)
+    await deployed.ask(APPEND)
+    bar = deployed.page.question
+    for question in window.waiting.questions:
+        deployed.page.see(question)
+        await settled(window)
+        await until(lambda: all(one.text() and one.isVisible() for one in bar.reach.values()))
+        cut = [one.text() for one in bar.reach.values() if one.heightForWidth(one.width()) > one.height()]
+        assert not cut
 
 
 def question_process(deployed: Deployed) -> int:
@@ -226,7 +244,7 @@ async def test_keys_answer_and_no_letter_does(deployed: Deployed) -> None:
     await until(lambda: deployed.page.detail.detail is not None)  # what came of it
     detail = deployed.page.detail.detail
     assert detail is not None
-    assert dict(detail.facts)["Approval"] == "allowed once by the operator in the app"
+    assert dict(detail.facts)["Approval"] == "allowed once by a person in the app"
 
 
 async def test_keys_answer_no_question_that_is_not_to_be_seen(deployed: Deployed) -> None:
@@ -266,7 +284,7 @@ async def test_what_waits_is_denied_and_allowed_in_its_row_above_the_calls(deplo
     band = page.band
     high, top = band.height(), page.filters.y()
     assert "operator asks to call file.delete: drafts/report.md" in band.rows[0].words.text
-    assert band.all_button.text() == "All 3"
+    assert band.all_button.text() == "See all 3"
     QTest.mouseClick(band.all_button, Qt.MouseButton.LeftButton)
     await until(lambda: page.model.rowCount() == 3)
     assert [page.model.index(row, VERDICT).data() for row in range(3)] == ["waits"] * 3
@@ -394,11 +412,11 @@ async def test_answers_that_stand_are_listed_with_their_uses_found_and_taken_bac
 
     QTest.mouseClick(page.filters.chips.button("standing"), Qt.MouseButton.LeftButton)
     model = page.model
-    await until(lambda: model.rowCount() == 1 and model.index(0, TOOK).data() == "2")
+    await until(lambda: model.rowCount() == 1 and model.index(0, TOOK).data() == "2 times")
     said = [model.index(0, column).data() for column in (AGENT, CALL, VERDICT, REASON, CLIENT)]
-    assert said == ["operator", "consent to record in this session", "allowed", "in 30 d", "the operator in the app"]
+    assert said == ["operator", "consent to record in this session", "allowed", "in 30 d", "a person in the app"]
     heads = [model.headerData(column, Qt.Orientation.Horizontal) for column in (TIME, CALL, REASON, CLIENT, TOOK)]
-    assert heads == ["Given", "What", "Until", "By", "Used today"]
+    assert heads == ["Given", "What", "Ends", "By", "Used today"]
     QTest.keyClicks(page.filters.search, "nonsense")
     await until(lambda: model.rowCount() == 0)
     page.filters.search.setText("record")
@@ -413,6 +431,8 @@ async def test_answers_that_stand_are_listed_with_their_uses_found_and_taken_bac
     rect = page.view.visualRect(model.index(0, 0))
     QTest.mouseClick(page.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
     assert page.detail.item == line.item
+    await until(lambda: "2 times" in [one.text() for one in page.detail.findChildren(Label) if one.isVisible()])
+    assert not page.detail.reason.isVisible(), "what it covers is the title already"
     QTest.mouseClick(deployed.seen("activity.back"), Qt.MouseButton.LeftButton)
     await until(lambda: not page.answers.standing)
     assert deployed.workspace.broker.standing() == ()
@@ -435,7 +455,7 @@ async def test_several_answers_are_taken_back_only_after_a_question(deployed: De
         await until(window.isActiveWindow)
         page.view.setFocus()
         page.view.selectAll()
-        assert deployed.find("activity.back").text() == "Take back 2"
+        assert deployed.find("activity.back").text() == "Take back 2 answers"
         if answer == "keep":
             QTest.mouseClick(deployed.find("activity.back"), Qt.MouseButton.LeftButton)
         else:
@@ -461,8 +481,8 @@ async def test_calls_that_asked_are_listed_with_answer_and_outcome(deployed: Dep
     await until(lambda: model.index(0, VERDICT).data() == "allowed")
     rows = [[model.index(row, column).data() for column in (AGENT, VERDICT, REASON)] for row in range(2)]
     assert rows == [
-        ["operator", "allowed", "allowed once by the operator in the app, scope record"],
-        ["operator", "denied", "the operator in the app did not approve the call"],
+        ["operator", "allowed", "allowed once by a person in the app, scope record"],
+        ["operator", "denied", "a person in the app did not approve the call"],
     ]
     assert deployed.seen("activity.back") is None
 
@@ -485,7 +505,7 @@ async def test_answer_that_the_policy_overtook_is_listed_with_what_the_gate_made
     page.view.setCurrentIndex(page.model.index(0, 0))
     await until(lambda: page.detail.detail is not None)
     assert page.detail.detail is not None
-    assert dict(page.detail.detail.facts)["Approval"] == "allowed once by the operator in the app"
+    assert dict(page.detail.detail.facts)["Approval"] == "allowed once by a person in the app"
 
 
 async def test_desktop_tells_of_a_call_only_who_looks_elsewhere_and_wants_it(deployed: Deployed) -> None:

@@ -36,7 +36,7 @@ async def test_one_click_stops_all_agents_and_one_lets_them_go_on(window: MainWi
         window.show_page(row.key)
         assert window.stop_bar.isVisible()
         assert switch(window).isVisible()
-    assert "STOPPED by the operator in the app since" in window.stop_bar.text
+    assert "STOPPED by a person in the app since" in window.stop_bar.text
     window.stop_bar.dismiss()
     assert window.stop_bar.isVisible()
     assert "go on" in switch(window).text()

@@ -24,7 +24,7 @@ NOTHING_WAITS = mark("A call that asks first waits here for your answer while th
 WHOSE_CALLS = mark("Calls of programs that use the policy, of gatewright call, and of clients of gatewright serve.")
 SHOWN = 2
 """So many calls that wait have a row of their own above the others."""
-_LEFT_ROOM = 64
+_LEFT_ROOM = 72
 Span = tuple[float | None, float | None]
 
 
@@ -74,7 +74,8 @@ class WaitingRow(QWidget):
             return
         ends_s, now_s = self.question.expires_wall_s, time.time()
         left_s = None if ends_s is None else ends_s - now_s
-        self.left.setText("" if left_s is None else span(left_s) if left_s >= 1 else tr("expired"))
+        left = "" if left_s is None else tr("{time} left", time=span(left_s)) if left_s >= 1 else tr("expired")
+        self.left.setText(left)
         self.left.setToolTip(self.question.wait_words(now_s))
         is_soon = left_s is not None and left_s < SOON_S
         self._icon.set_icon("hand", "deny" if is_soon else "ask")
@@ -136,7 +137,7 @@ class WaitingBand(QWidget):
         others = iter([one for one in questions if one.request_id not in there][: len(self.rows)])
         for row, question in zip(self.rows, kept, strict=True):
             row.set_question(question if question is not None else next(others, None))
-        self.all_button.setText(tr("All {count:,}", count=len(questions)))
+        self.all_button.setText(tr("See all {count:,}", count=len(questions)))
         self.all_button.setVisible(len(questions) > SHOWN)
         self._stack.setCurrentWidget(self._some if questions else self._none if is_known else self._unknown)
 

@@ -53,6 +53,7 @@ class DetailPane(QWidget):
         self.setObjectName("activity.detail")
         self.item: Item | None = None
         """What is shown."""
+        self._uses = -1
         self.detail: CallDetail | None = None
         """The rows in the log of the call that is shown, of one that waits too."""
         self.question = question
@@ -108,16 +109,19 @@ class DetailPane(QWidget):
             self.detail = detail
 
     def show_answer(self, answer: Standing, uses: int) -> None:
-        """Show an answer that stands."""
-        line = line_of(answer, uses)
+        """Show an answer that stands; one that is shown with as many uses stays as it is."""
+        if (answer, uses) == (self.item, self._uses):
+            return
+        line, self._uses = line_of(answer, uses), uses
         facts = (
             (tr("Given by"), answer.who),
             (tr("Given"), time_words(answer.granted_wall_s)),
-            (tr("Until"), line.reason),
+            (tr("Ends"), line.reason),
             (tr("Used today"), line.took),
             (tr("Session"), answer.session_id),
         )
-        self._tell(answer, line.what, line.mark, line.state, answer.agent_id, answer.words, facts)
+        more = "" if answer.words == line.what else answer.words
+        self._tell(answer, line.what, line.mark, line.state, answer.agent_id, more, facts)
 
     def show_lapsed(self, question: Stale) -> None:
         """Show the question of a suspended call that came to nothing."""
@@ -154,7 +158,9 @@ class DetailPane(QWidget):
         if rule is None or detail is None:
             return
         words = tr("{rule}, line {line}", rule=detail.rule, line=rule.line) if rule.line is not None else detail.rule
-        self.rule_button.setText(str(words).replace("&", "&&"))
+        named(self.rule_button, spoken=str(words), tip=str(words))
+        line = tr("Go to line {line}", line=rule.line) if rule.line is not None else button_text(str(words))
+        self.rule_button.setText(line)
         self.rule_button.setEnabled(rule.line is not None)
         if rule.line is None:
             self.rule_note.setText(tr("It is no longer in the policy."))
@@ -196,6 +202,7 @@ class DetailPane(QWidget):
         self.verdict.set_chip(state, *mark)
         self.who.set_text(agent)
         self.reason.setText(reason)
+        self.reason.setVisible(bool(reason))
         for part in (self.chain, self.parent_button, self.steps_button, self.rule_button, self.rule_note):
             part.hide()
         for part in (self.part, self.lacks, self.code):

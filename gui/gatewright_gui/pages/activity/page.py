@@ -315,8 +315,11 @@ class ActivityPage(Page):
         self.band.set_unreached(self.answers.unreached)
         self._show_top()
         shown = self.detail.item
-        if isinstance(shown, Standing) and shown not in self.answers.standing:
-            self.detail.show_nothing()
+        if isinstance(shown, Standing):
+            if shown in self.answers.standing:
+                self.detail.show_answer(shown, self.answers.uses.get(shown.grant_id, 0))
+            else:
+                self.detail.show_nothing()
             self.list.tell()
 
     def _show_found(self, found: Found) -> None:
@@ -348,12 +351,14 @@ class ActivityPage(Page):
             self._context.navigator.ask_for_client()
 
     def _note(self) -> str:
-        found, waiting = self.trail.now, len(self._waiting.questions)
-        count = len(found.numbers)
-        calls = counted(count, "entry", "entries") if count else ""
-        if calls and not found.is_whole:
-            calls = tr("{entries}, {part} % of the log read", entries=calls, part=100 * found.read // found.rows)
-        return ", ".join(filter(None, (counted(waiting, "call waits", "calls wait") if waiting else "", calls)))
+        found, waiting, others = self.trail.now, len(self._waiting.questions), len(self.trail.now.others)
+        said = [
+            counted(waiting, "call waits", "calls wait") if waiting else "",
+            counted(len(found.numbers) - others, "call", "calls") if found.numbers else "",
+            counted(others, "other row", "other rows") if others else "",
+            "" if found.is_whole else tr("{part} % of the log read", part=100 * found.read // found.rows),
+        ]
+        return " \u00b7 ".join(filter(None, said))
 
     def _show_state(self) -> None:
         found, part, count = self.trail.now, self.filters.part, self.model.count()
@@ -406,6 +411,8 @@ class ActivityPage(Page):
         if part in NOT_LOGGED:
             self.model.set_found(NOTHING_FOUND)
             self.answers.look()
+            if part == "waiting" and self._waiting.questions and self.detail.item is None:
+                self.see(self._waiting.questions[0], calm=True)
         else:
             self._is_finding = self._document.is_open and not self.model.count()
             self.trail.set_filter(self.filters.filter, self.filters.period)
@@ -473,7 +480,7 @@ class ActivityPage(Page):
         answers = [line.item for line in self.list.chosen if isinstance(line.item, Standing)]
         if answers:
             count = len(answers)
-            words = tr("Take back {count}", count=count) if count > 1 else tr("Take back")
+            words = tr("Take back {count} answers", count=count) if count > 1 else tr("Take back")
             yield Verb("activity.back", words, self._take_back, tr("Such calls ask again (Del)"), "Del")
         yield from self._verbs.offer()
 

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QTableView
 
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.trial.table import PAD, verdict_mark, verdict_width
-from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.listing import REST, Column, ListingModel
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.prose import plain
@@ -36,7 +36,7 @@ TIME, AGENT, CALL, VERDICT, REASON, CLIENT, TOOK = range(7)
 HEADS = mark("Time"), mark("Agent"), mark("Call"), mark("Verdict"), mark("Reason"), mark("Client"), mark("Took")
 HEADS_OF = {
     "waiting": (mark("Time left"), *HEADS[1:3], mark("State"), mark("Why it asks"), mark("From"), ""),
-    "standing": (mark("Given"), HEADS[1], mark("What"), mark("Answer"), mark("Until"), mark("By"), mark("Used today")),
+    "standing": (mark("Given"), HEADS[1], mark("What"), mark("Answer"), mark("Ends"), mark("By"), mark("Used today")),
     "lapsed": (mark("Asked"), *HEADS[1:3], mark("State"), mark("Why"), mark("Conversation"), ""),
 }
 """The headings, where other rows than calls of the log are listed."""
@@ -110,9 +110,10 @@ def line_of(item: Item, uses: int = 0) -> Line:
             ends_s = item.expires_wall_s
             until = tr("taken back") if ends_s is None else tr("in {time}", time=span(ends_s - time.time()))
             state, icon = (tr("allowed"), "allow") if item.approved else (tr("refused"), "deny")
-            said = f"{item.what} {item.where}".rstrip(), state, verdict_mark(icon), until, item.who, f"{uses:,}"
+            said = f"{item.what} {item.where}".rstrip(), state, verdict_mark(icon), until, item.who
+            used = counted(uses, "time", "times")
             more = f"{item.words} {item.session_id}"
-            return Line(item, ("standing", item.grant_id), item.granted_wall_s, item.agent_id, *said, more)
+            return Line(item, ("standing", item.grant_id), item.granted_wall_s, item.agent_id, *said, used, more)
         case Stale():
             said = item.called, tr("lapsed"), _LAPSED, item.why, item.conversation
             key = "lapsed", item.request_id
@@ -135,13 +136,15 @@ def event_words(call: LoggedCall) -> str:
 
 
 def time_words(wall_s: float | None, today: date | None = None) -> str:
-    """The time of today, with the day where it is another one."""
+    """A moment: of today its time, of this year the day with it, else the day; all of it where no day is today."""
     if wall_s is None:
         return tr("no time")
     moment = datetime.fromtimestamp(wall_s).astimezone()
-    if today is None or moment.year != today.year:
+    if today is None:
         return f"{moment:%Y-%m-%d %H:%M:%S}"
-    return f"{moment:%H:%M:%S}" if moment.date() == today else f"{moment.day} {moment:%b %H:%M:%S}"
+    if moment.year != today.year:
+        return f"{moment:%Y-%m-%d}"
+    return f"{moment:%H:%M:%S}" if moment.date() == today else f"{moment.day} {moment:%b %H:%M}"
 
 
 def when_words(line: Line) -> str:
@@ -173,8 +176,8 @@ def _quiet(line: Line) -> Role | None:
 
 
 COLUMNS: tuple[Column[Line], ...] = (
-    Column(HEADS[TIME], when_words, 136, role=lambda line: "deny" if line.is_soon() else "muted"),
-    Column(HEADS[AGENT], lambda line: line.agent, 108, role=_quiet, is_cut_within=True),
+    Column(HEADS[TIME], when_words, 98, role=lambda line: "deny" if line.is_soon() else "muted"),
+    Column(HEADS[AGENT], lambda line: line.agent, 98, role=_quiet, is_cut_within=True),
     Column(
         HEADS[CALL],
         lambda line: line.what,

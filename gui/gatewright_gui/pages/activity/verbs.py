@@ -244,7 +244,7 @@ def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
 
 def _proof_words(report: AuditReport | None) -> tuple[str, str, Role]:
     if report is None:
-        return tr("not checked"), "shield", "muted"
+        return tr("log not checked"), "shield", "muted"
     if report.is_sound:
         return tr("proved: {rows}", rows=counted(report.rows, "row", "rows")), "shield-check", "allow"
     return counted(len(report.problems), "problem", "problems"), "shield-x", "deny"

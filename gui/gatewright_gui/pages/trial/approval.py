@@ -8,7 +8,17 @@ import time
 from functools import partial
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QShortcut, QShowEvent
+from PySide6.QtGui import (
+    QColor,
+    QHideEvent,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QShortcut,
+    QShowEvent,
+)
 from PySide6.QtWidgets import QApplication, QGridLayout, QLineEdit, QMenu, QPushButton, QStackedWidget, QWidget
 
 from gatewright.workspace.api import Address, JsonValue
@@ -17,7 +27,6 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Part, column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.menu import add_action, popup_menu
-from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, IconLabel, Segmented
 from gatewright_gui.qt.widget.button import text_button
@@ -32,7 +41,9 @@ KEY = "F6"
 WHILES = ((mark("5 minutes"), 300.0), (mark("15 minutes"), 900.0), (mark("1 hour"), 3_600.0))
 _TICK_MS = 1000
 _MAX_REASONS = 6
-_MAX_PLACES, _MAX_PLACE = 4, 48
+_MAX_PLACES = 4
+_KEYS_FROM = 480
+"""Pixels of width from which on the keys stand beside the answers; their tips say them anyway."""
 _MOST_REASON = 500
 _LEAST_SHOWN = 64
 DENY, ONCE, WHILE, SCOPE = "Alt+1", "Alt+2", "Alt+3", "Alt+4"
@@ -123,8 +134,9 @@ class ApprovalBar(QWidget):
         self.minutes = named(NumberField(tr("Minutes"), 1, MAX_MINUTES, unit="min"), f"{name}.minutes")
         self.minutes.setValue(30)
         self.minutes_button = text_button(tr("Allow that long"), f"{name}.minutesallow", self._allow_minutes)
+        self._keys = [named(Label(key), kind="small") for key in (DENY, ONCE, WHILE, SCOPE)]
         self.reach: dict[QPushButton, Label] = {}
-        for button in (self.refuse_button, self.approve_button, self.while_button, self.scope_button):
+        for button in (self.approve_button, self.while_button, self.scope_button):
             self.reach[button] = named(Label(wraps=True), f"{button.objectName()}.reach", kind="muted")
 
     @property
@@ -278,8 +290,9 @@ class ApprovalBar(QWidget):
         for at, button in enumerate(self._place_buttons):
             button.setVisible(at < len(self._places))
             if at < len(self._places):
-                words = place_words(self._places[at], self._lines.get(self._places[at]))
-                button.setText(button_text(words if len(words) <= _MAX_PLACE else f"{words[:_MAX_PLACE]}\u2026"))
+                line = self._lines.get(self._places[at])
+                words = place_words(self._places[at], line)
+                button.setText(tr("Go to line {line}", line=line) if line is not None else tr("Go to the rule"))
                 tip = tr("Show {place} in the policy", place=words)
                 named(button, spoken=tr("Show {place}", place=words), tip=tip)
         if self._is_edited:
@@ -294,14 +307,13 @@ class ApprovalBar(QWidget):
         is_calm = not self._calm.isActive()
         once = tr("The tool asks because of what would be lost: an answer counts for this call only")
         reaches = {
-            self.refuse_button: tr("This call is not made"),
             self.approve_button: tr("This one call, with exactly these arguments"),
             self.while_button: once if question.once_only else question.duration_words,
             self.scope_button: once if question.once_only else question.scope_words,
         }
         for button, words in reaches.items():
-            lasts = button in {self.while_button, self.scope_button}
-            button.setEnabled(button is self.refuse_button or (is_calm and not (lasts and question.once_only)))
+            lasts = button is not self.approve_button
+            button.setEnabled(is_calm and not (lasts and question.once_only))
             plain = words.replace("`", "")
             named(self.reach[button], tip=plain).setText(plain)
             button.setAccessibleDescription(plain)
@@ -378,6 +390,12 @@ class ApprovalBar(QWidget):
         else:
             super().keyPressEvent(event)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """What an answer reaches comes before its key."""
+        super().resizeEvent(event)
+        for key in self._keys:
+            key.setVisible(self.width() >= _KEYS_FROM)
+
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Count down while one can see it."""
         super().showEvent(event)
@@ -406,12 +424,11 @@ class ApprovalBar(QWidget):
         answers.setHorizontalSpacing(space)
         answers.setVerticalSpacing(current_look().tokens.space_1)
         answers.setColumnStretch(1, 1)
-        for row, (button, key) in enumerate(zip(self.reach, (DENY, ONCE, WHILE, SCOPE), strict=True)):
-            answers.addWidget(button, row, 0)
-            more = [stretch(self.reason)] if button is self.refuse_button else []
-            answers.addLayout(row_of(stretch(self.reach[button]), *more, space=2), row, 1)
-            answers.addWidget(named(Label(key), kind="small"), row, 2)
-        answers.addLayout(row_of(self.minutes, self.minutes_button, stretch(), space=2), len(self.reach), 1)
+        beside = {self.refuse_button: self.reason, **self.reach}
+        for row, ((button, widget), key) in enumerate(zip(beside.items(), self._keys, strict=True)):
+            for column, part in enumerate((button, widget, key)):
+                answers.addWidget(part, row, column)
+        answers.addLayout(row_of(self.minutes, self.minutes_button, stretch(), space=2), len(beside), 1)
         self._ask_minutes(shown=False)
         self.reason.setMinimumWidth(60)
         places = FlowLayout(spacing=current_look().tokens.space_1)

@@ -19,7 +19,6 @@ from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, role_pair
 from gatewright_gui.qt.menu import popup_menu
-from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, Segmented, VerdictBadge
 from gatewright_gui.qt.widget.button import icon_button, text_button
@@ -194,8 +193,9 @@ class VerdictPanel(QWidget):
             words = rule.rule_id
             if rule.line is not None:
                 words = tr("{rule}, line {line}", rule=rule.rule_id, line=rule.line)
-            self.rule_button.setText(button_text(words))
-            tip = tr("Go to the deciding rule, where it is edited; its menu also shows it in the file")
+            line = tr("Go to line {line}", line=rule.line) if rule.line is not None else tr("Go to the rule")
+            self.rule_button.setText(line)
+            tip = tr("Show {rule} where it is edited; the menu also shows it in the file", rule=words)
             named(self.rule_button, spoken=tr("deciding rule {rule}", rule=words), tip=tip)
         self.rule_button.setVisible(rule is not None)
 
