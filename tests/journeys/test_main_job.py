@@ -208,7 +208,7 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
     while combo.view().currentIndex().row() != wanted:
         await hand.key("Up" if combo.view().currentIndex().row() > wanted else "Down")
     await hand.key("Return")
-    await until(lambda: rules.model().index(3, rule_model.LEVEL).data() == "read_only", "the level")
+    await until(lambda: rules.model().index(3, rule_model.LEVEL).data() == "read only", "the level")
 
     # a call through the form
     await hand.go_to("try")

@@ -40,6 +40,7 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.call_record import line_of
 from gatewright_gui.session.files import pattern_of
 from gatewright_gui.session.verbs.sources import rule_edit
+from gatewright_gui.session.verdict import permission_words
 
 ENDS: Mapping[str, str] = {
     RowKind.TOOL_COMPLETED: mark("completed"),
@@ -338,7 +339,7 @@ class Mending:
 
 
 def mendings_of(workspace: Workspace, detail: CallDetail) -> tuple[Mending, ...]:
-    """The rules that can be made of a call, what it asks for first; only those that the policy would take.
+    """The rules that can be made of a call, of each kind the strictest first; only those that the policy would take.
 
     Tries each of them: not for the GUI thread.
     """
@@ -374,9 +375,9 @@ def _boxes(call: LoggedCall, facts: ToolFacts, operation: str) -> list[Mending]:
     table = {facts.name: (operation,)}
     what = f"`{facts.name}.{operation}`" if operation else f"`{facts.name}`"
     wishes = (
-        (Verdict.ALLOW, tr("Let `{agent}` use {what} without asking")),
-        (Verdict.ASK, tr("Let `{agent}` use {what} after asking")),
         (Verdict.DENY, tr("Turn off {what} for `{agent}`")),
+        (Verdict.ASK, tr("Let `{agent}` use {what} after asking")),
+        (Verdict.ALLOW, tr("Let `{agent}` use {what} without asking")),
     )
 
     def maker(verdict: Verdict) -> Callable[[Policy, Sequence[ToolFacts]], Edit]:
@@ -424,9 +425,11 @@ def _levels(policy: Policy, detail: CallDetail) -> list[Mending]:
         return lambda now, _tools: rule_edit(now, source, rule, above)
 
     text = tr("Give `{path}` of `{source}` the level {level}, for every agent")
-    levels = (Permission.READ_WRITE, Permission.APPEND, Permission.READ_ONLY)
+    levels = (Permission.READ_ONLY, Permission.APPEND, Permission.READ_WRITE)
     return [
-        Mending(text.format(path=path, source=source_id, level=level), maker(level)) for level in levels if level != now
+        Mending(text.format(path=path, source=source_id, level=permission_words(level)), maker(level))
+        for level in levels
+        if level != now
     ]
 
 

@@ -25,6 +25,7 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.session.courtesy import Stop
+from gatewright_gui.session.verdict import permission_words
 
 if TYPE_CHECKING:
     from gatewright.workspace.api import Overlay
@@ -131,9 +132,9 @@ class PatternCount:
         opened = self.openings(level)
         others = [one for one in self.before if one not in opened and one.level is not level]
         said = [
-            tr("{change}, more open", change=f"{path}: {one.level} -> {level}")
+            tr("{change}, more open", change=f"{path}: {permission_words(one.level)} -> {permission_words(level)}")
             if one in opened
-            else f"{path}: {one.level} -> {level}"
+            else f"{path}: {permission_words(one.level)} -> {permission_words(level)}"
             for one in (*opened, *others)
             for path in one.first
         ]

@@ -34,6 +34,7 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.session.courtesy import Stop, beside
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.file_state import Reconciled, Standings, outcome_of, standings_of
+from gatewright_gui.session.verdict import permission_words
 
 __all__ = [
     "Entries",
@@ -110,13 +111,13 @@ class PathLevel:
         if self.unusable is not None:
             return tr("no operation can use it, whatever the rules say: {reason}", reason=self.unusable)
         if self.overlapped:
-            text = tr("another source holds this folder too, and its level is stricter: {level}")
+            text = tr("{level}, since another source holds this folder too and is stricter")
         elif self.index is None:
-            text = tr("no rule matches: the default gives {level}")
+            text = tr("{level}, since no rule matches")
         else:
-            text = tr("rule {number} `{pattern}` gives {level}")
+            text = tr("{level}, by rule {number} `{pattern}`")
         number = 0 if self.index is None else self.index + 1
-        return text.format(level=self.permission, number=number, pattern=self.pattern)
+        return text.format(level=permission_words(self.permission), number=number, pattern=self.pattern)
 
     def verdict(self, action: Action) -> Verdict:
         """The verdict of the level on an action."""

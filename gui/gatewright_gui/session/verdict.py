@@ -1,6 +1,6 @@
-"""What is said to calls, in the language of the app."""
+"""Words for what calls are answered and what files allow, in the language of the app."""
 
-from gatewright.workspace.api import RightWord, Verdict
+from gatewright.workspace.api import Permission, RightWord, Verdict
 from gatewright_gui.qt.language import mark, tr
 
 _WORDS = {Verdict.ALLOW: mark("allow"), Verdict.ASK: mark("ask first"), Verdict.DENY: mark("deny")}
@@ -25,3 +25,20 @@ _RIGHTS = {
 def right_words(word: RightWord) -> str:
     """The word for what an operation comes to: `off`, `ask first`, `allow`, `by path`, ...."""
     return tr(_RIGHTS[word])
+
+
+_LEVELS = {
+    Permission.NONE: mark("hidden"),
+    Permission.READ_ONLY: mark("read only"),
+    Permission.ASK: mark("ask first"),
+    Permission.PARTNER: mark("changes ask"),
+    Permission.HUMAN: mark("ask to change"),
+    Permission.APPEND: mark("add only"),
+    Permission.READ_WRITE: mark("read and write"),
+    Permission.ADMIN: mark("full access"),
+}
+
+
+def permission_words(level: Permission) -> str:
+    """The words for the level of a file or block: `hidden`, `read only`, `read and write`, ...."""
+    return tr(_LEVELS[level])

@@ -436,10 +436,10 @@ async def test_denied_call_says_by_which_line_and_is_decided_again_filled_in_and
     assert rows is not None
     assert accept is not None
     offered = [rows.item(at).text() for at in range(rows.count())]
-    assert "Give a.md of docs the level append, for every agent" in offered
+    assert "Give a.md of docs the level add only, for every agent" in offered
     assert "Let path of file.append be only a.md for archivist" in offered
-    assert "Give a.md of docs the level read_only, for every agent" not in offered
-    rows.setCurrentRow(offered.index("Give a.md of docs the level append, for every agent"))
+    assert "Give a.md of docs the level read only, for every agent" not in offered
+    rows.setCurrentRow(offered.index("Give a.md of docs the level add only, for every agent"))
     await until(accept.isEnabled)
     assert not window.document.is_dirty
     QTest.mouseClick(accept, Qt.MouseButton.LeftButton)

@@ -181,7 +181,7 @@ async def test_click_on_by_path_shows_what_the_operation_comes_to_at_each_file(w
     bar = files_page(window).folder.use_bar
     assert bar.text == "What `file.append` of `archivist` comes to at each file"
     QTest.keyClick(bar, Qt.Key.Key_Escape)
-    assert column_of_levels(window)["notes"] == "append"
+    assert column_of_levels(window)["notes"] == "add only"
 
 
 async def test_menu_of_a_row_leads_to_its_files_which_follow_the_policy(window: MainWindow) -> None:

@@ -120,21 +120,21 @@ async def test_new_rule_says_what_it_would_decide_and_open_and_folder_and_counts
     assert page.rules.model.hits is not None
     every, told = page.rules.model.hits.files, hits_told(page)
     coloured = [level_shown(page, path) for path in ("secrets", "drafts", "README.md")]
-    assert coloured == ["none", "mixed", "read_only"]
+    assert coloured == ["hidden", "mixed", "read only"]
     QTest.keyClick(page.rules.table, Qt.Key.Key_Insert)
     new = page.rules.new
     new.pattern.selectAll()
     QTest.keyClicks(new.pattern, "**")
     await until(lambda: new.count.text().startswith(f"{every} files"))
 
-    assert "secrets/station-key.txt: none -> read_only, more open" in new.change.text()
+    assert "secrets/station-key.txt: hidden -> read only, more open" in new.change.text()
     decides = int(re.findall(r"(\d+) of them", new.count.text())[0]) if "of them" in new.count.text() else every
     assert hits_told(page) + decides == told
-    assert {level_shown(page, path) for path in ("secrets", "drafts", "README.md")} == {"read_only"}
+    assert {level_shown(page, path) for path in ("secrets", "drafts", "README.md")} == {"read only"}
     new.level.setCurrentIndex(new.level.findData("none"))
     assert "more open" not in new.change.text()
-    await until(lambda: level_shown(page, "drafts") == "none")
-    assert page.folder.bar.chips["none"].accessibleName() == f"none, {every} files"
+    await until(lambda: level_shown(page, "drafts") == "hidden")
+    assert page.folder.bar.chips["none"].accessibleName() == f"hidden, {every} files"
     QTest.keyClicks(new.pattern, "/../x")
     assert [level_shown(page, path) for path in ("secrets", "drafts", "README.md")] == coloured
     QTest.keyClick(new.pattern, Qt.Key.Key_Escape)
@@ -174,7 +174,7 @@ async def test_chip_of_a_level_leaves_only_its_files_with_their_folders(demo: Op
     chip = page.folder.bar.chips["append"]
     counts = {word: one.accessibleName() for word, one in page.folder.bar.chips.items() if not one.isHidden()}
     assert "admin" not in counts
-    assert counts["append"] == "append, 4 files"
+    assert counts["append"] == "add only, 4 files"
     QTest.mouseClick(chip, LEFT)
     await until(lambda: page.folder.bar.shown.text.startswith("4 of 12"))
     await until(lambda: len(shown_files(page)) == 4)
@@ -257,9 +257,9 @@ async def test_levels_are_explained_by_shift_f1_with_the_table_of_the_engine(pag
     assert table is not None
     model = table.model()
     rows = {model.index(r, 0).data(): [model.index(r, c).data() for c in range(1, 5)] for r in range(model.rowCount())}
-    assert rows["read_write"] == ["allow", "allow", "allow", "ask first"]
-    assert rows["none"] == ["deny"] * 4
-    assert rows["ask"] == ["ask first"] * 4
+    assert rows["read and write"] == ["allow", "allow", "allow", "ask first"]
+    assert rows["hidden"] == ["deny"] * 4
+    assert rows["ask first"] == ["ask first"] * 4
     assert len(rows) == 8
     help_.close()
 

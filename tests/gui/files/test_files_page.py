@@ -17,6 +17,7 @@ from gatewright_gui.pages.access.files import FilesPage, folder_tree, rule_model
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.session.files import pattern_of
 from gatewright_gui.session.verbs import sources
+from gatewright_gui.session.verdict import permission_words
 from tests.gui.files.support import Opened, add_rule, rule_at, set_level, source_of, until
 
 
@@ -61,11 +62,11 @@ async def test_every_control_has_a_name_for_code_and_for_people(page: FilesPage)
 
 
 async def test_tree_has_the_levels_of_the_real_folder(page: FilesPage) -> None:
-    assert word(page, "README.md") == "read_only"
-    assert word(page, "secrets") == "none"
+    assert word(page, "README.md") == "read only"
+    assert word(page, "secrets") == "hidden"
     await expand(page, "drafts")
-    assert word(page, "drafts/report.md") == "read_write"
-    assert word(page, "station.log") == "append"
+    assert word(page, "drafts/report.md") == "read and write"
+    assert word(page, "station.log") == "add only"
 
 
 async def test_counts_add_up_to_the_files_of_the_folder(page: FilesPage) -> None:
@@ -89,7 +90,7 @@ async def test_choosing_a_file_names_and_marks_the_deciding_rule(page: FilesPage
     row = row_of(page, "drafts/**")
     shown = page.decided.shown
     assert shown is not None
-    assert shown.sentence == f"rule {row + 1} `drafts/**` gives read_write"
+    assert shown.sentence == f"read and write, by rule {row + 1} `drafts/**`"
     assert page.rules.model.index(row, 0).data(rule_model.SHOWN).is_deciding
     badges = {str(action): shown.verdict(action).value for action in type(next(iter(page.decided._badges)))}  # pyright: ignore[reportPrivateUsage]
     assert badges == {"read": "allow", "append": "allow", "overwrite": "allow", "delete": "ask"}
@@ -128,26 +129,26 @@ async def test_folder_has_the_level_of_its_files_and_mixed_where_they_differ(dem
         return str(page.tree_model.index_of(path).siblingAtColumn(folder_tree.RULE).data())
 
     rule = row_of(page, "drafts/**")
-    assert (word(page, "notes"), decider("notes")) == ("append", f"rule {row_of(page, 'notes/**') + 1}")
+    assert (word(page, "notes"), decider("notes")) == ("add only", f"rule {row_of(page, 'notes/**') + 1}")
     assert (word(page, "drafts"), decider("drafts")) == ("mixed", f"rules {rule}, {rule + 1}")
     await expand(page, "drafts")
-    assert word(page, "drafts/final") == "read_only"
-    assert "the files in it are read_only and read_write" in str(
+    assert word(page, "drafts/final") == "read only"
+    assert "files in it: read only, read and write" in str(
         page.tree_model.index_of("drafts").data(Qt.ItemDataRole.ToolTipRole)
     )
     assert set_level(demo.document, rule, Permission.READ_ONLY)
-    assert word(page, "drafts") == "read_only"
+    assert word(page, "drafts") == "read only"
     assert set_level(demo.document, rule, Permission.HUMAN)
     final = rule_at(demo.document, row_of(page, "drafts/final/**"))
     assert sources.remove_rules(demo.document, source_of(demo.document), [final])
-    await until(lambda: word(page, "drafts") == "human" and decider("drafts") == f"rule {rule}")
+    await until(lambda: word(page, "drafts") == "ask to change" and decider("drafts") == f"rule {rule}")
 
 
 async def test_folder_is_spoken_of_as_what_its_files_get(page: FilesPage) -> None:
     page.folder.select("notes/")
     row = row_of(page, "notes/**")
-    assert page.decided.sentence == f"a new file in it: rule {row + 1} notes/** gives append"
-    assert page.decided.files.text == "every file in it is append; the folder itself is read_only (default)"
+    assert page.decided.sentence == f"a new file in it: add only, by rule {row + 1} notes/**"
+    assert page.decided.files.text() == "every file in it: add only; the folder itself is read only (default)"
     assert page.rules.model.index(row, 0).data(rule_model.SHOWN).is_deciding
     page.folder.select("README.md")
     assert page.decided.files.isHidden()
@@ -158,7 +159,7 @@ async def test_empty_folder_has_the_level_that_a_new_file_would_have(demo: Opene
     page.folder.refresh_requested.emit()
     await expand(page, "inbox")
     await until(lambda: page.tree_model.index_of("inbox/later").isValid())
-    assert word(page, "inbox/later") == "human"
+    assert word(page, "inbox/later") == "ask to change"
 
 
 async def test_roots_are_named_with_what_holds_there_instead_of_levels(demo: Opened, page: FilesPage) -> None:
@@ -186,12 +187,12 @@ async def test_changed_level_recolours_without_closing_folders(demo: Opened, pag
     await expand(page, "drafts")
     page.folder.select("drafts/report.md")
     assert set_level(demo.document, row_of(page, "drafts/**"), Permission.HUMAN)
-    assert word(page, "drafts/report.md") == "human"
+    assert word(page, "drafts/report.md") == "ask to change"
     assert page.folder.tree.isExpanded(page.tree_model.index_of("drafts"))
     assert page.decided.shown is not None
     assert page.decided.shown.permission is Permission.HUMAN
     demo.document.undo()
-    assert word(page, "drafts/report.md") == "read_write"
+    assert word(page, "drafts/report.md") == "read and write"
     assert not demo.document.is_dirty
 
 
@@ -280,7 +281,7 @@ def give(page: FilesPage, path: str, level: Permission) -> None:
     now = page.folder.given(path)
     assert now is not None
     menu = page.folder.make_menu(path, now)
-    next(action for action in menu.actions() if action.text().startswith(f"{level}\t")).trigger()
+    next(action for action in menu.actions() if action.text().startswith(f"{permission_words(level)}\t")).trigger()
 
 
 async def test_level_given_in_the_folder_is_one_rule_and_touches_nothing_else(demo: Opened, page: FilesPage) -> None:
@@ -290,13 +291,13 @@ async def test_level_given_in_the_folder_is_one_rule_and_touches_nothing_else(de
     give(page, "code/", Permission.APPEND)
 
     assert patterns(page) == [*before, "/code/"]
-    assert word(page, "code/") == "append"
+    assert word(page, "code/") == "add only"
     assert {path: word(page, path) for path in others} == others
     give(page, "code/", Permission.READ_WRITE)
-    assert (patterns(page), word(page, "code/")) == ([*before, "/code/"], "read_write")
+    assert (patterns(page), word(page, "code/")) == ([*before, "/code/"], "read and write")
     demo.document.undo()
     demo.document.undo()
-    assert (patterns(page), word(page, "code/")) == (before, "read_only")
+    assert (patterns(page), word(page, "code/")) == (before, "read only")
 
 
 async def test_level_given_to_a_folder_with_a_rule_of_its_own_changes_that_rule(page: FilesPage) -> None:
@@ -306,7 +307,7 @@ async def test_level_given_to_a_folder_with_a_rule_of_its_own_changes_that_rule(
     give(page, "notes/", Permission.HUMAN)
 
     assert patterns(page) == before
-    assert word(page, "notes/species.md") == "human"
+    assert word(page, "notes/species.md") == "ask to change"
 
 
 @pytest.mark.parametrize("path", ["odd [1]*.txt", "why?.md", "back\\slash", "#first", "!not", "end ", "日本/файл.md"])
@@ -407,7 +408,7 @@ async def test_rule_without_files_says_which_rule_takes_them(demo: Opened, page:
     assert add_rule(demo.document, "nothing/here", Permission.NONE)
     await until(lambda: model.hits is not None)
     said = [model.index(row, 0).data(rule_model.SHOWN).idle_words for row in range(model.rowCount())]
-    assert said == [*[""] * rows, f"shadowed by rule {row_of(page, 'drafts/**') + 1}", "no file yet", ""]
+    assert said == [*[""] * rows, f"rule {row_of(page, 'drafts/**') + 1} decides", "no file yet", ""]
 
 
 async def test_choice_in_the_tree_gives_way_to_a_tried_path_and_comes_back(page: FilesPage) -> None:
@@ -481,7 +482,7 @@ async def test_page_keeps_its_place_while_it_is_hidden(demo: Opened, page: Files
     page.show()
     page.page_shown()
     assert page.folder.tree.isExpanded(page.tree_model.index_of("drafts"))
-    assert word(page, "README.md") == "none"
+    assert word(page, "README.md") == "hidden"
     assert page.decided.shown is not None
     assert page.decided.shown.path == "drafts/report.md"
 
@@ -489,9 +490,9 @@ async def test_page_keeps_its_place_while_it_is_hidden(demo: Opened, page: Files
 @pytest.mark.parametrize(
     ("agent_id", "is_everyone", "words"),
     [
-        ("archivist", False, "archivist has the source archive; its levels hold for researcher, operator too"),
-        ("newcomer", False, "newcomer does not have the source archive; its levels are for archivist, researcher, operator"),  # noqa: E501
-        ("archivist", True, "The source archive; its levels hold for archivist, researcher, operator"),
+        ("archivist", False, "What archivist may do with the files of archive; the same rules hold for researcher, operator"),  # noqa: E501
+        ("newcomer", False, "newcomer does not have the files of archive; these rules are for archivist, researcher, operator"),  # noqa: E501
+        ("archivist", True, "What agents may do with the files of archive; these rules hold for archivist, researcher, operator"),  # noqa: E501
     ],
 )  # fmt: skip
 async def test_the_line_at_the_top_says_whose_files_they_are(

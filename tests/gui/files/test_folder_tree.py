@@ -76,17 +76,17 @@ def test_base_is_asked_for_at_once_and_folders_when_they_are_opened(model: Folde
 
 def test_levels_are_asked_for_by_the_path_of_the_row(model: FolderTreeModel, levels: Levels) -> None:
     levels.asked.clear()
-    assert level_word(model, "drafts") == "read_only"
-    assert level_word(model, "a.md") == "read_only"
+    assert level_word(model, "drafts") == "read only"
+    assert level_word(model, "a.md") == "read only"
     assert {"drafts/", "drafts/new", "a.md"} >= set(levels.asked)
 
 
 def test_recolouring_keeps_every_row(model: FolderTreeModel, levels: Levels) -> None:
     watched = QPersistentModelIndex(model.index_of("b.md"))
-    assert level_word(model, "b.md") == "read_only"
+    assert level_word(model, "b.md") == "read only"
     levels.level = Permission.ADMIN
     model.recolour()
-    assert level_word(model, "b.md") == "admin"
+    assert level_word(model, "b.md") == "full access"
     assert watched.isValid()
 
 

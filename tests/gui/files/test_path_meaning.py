@@ -1,6 +1,7 @@
 """What is said of the level of a path: for the operations of the `file` tool, and for which agents."""
 
 import pytest
+from PySide6.QtWidgets import QWidget
 
 from gatewright.policy.document import Source
 from gatewright.policy.verdict import Action, Permission, Verdict
@@ -9,6 +10,7 @@ from gatewright_gui.pages.access.files.decided_panel import PathMeaning, meaning
 from gatewright_gui.pages.access.files.level import LEVELS
 from gatewright_gui.session.files import PathLevel
 from gatewright_gui.session.verbs import agents
+from gatewright_gui.session.verdict import permission_words
 from tests.gui.files.support import SOURCE, Opened
 
 
@@ -37,16 +39,6 @@ async def test_each_operation_stands_with_the_verdict_that_the_engine_gives_its_
     assert sum(map(len, said.values())) >= len(facts.operations)
 
 
-async def test_line_names_what_is_few_and_calls_the_rest_every_other_operation(demo: Opened) -> None:
-    words = {level: meaning(demo, level).operations_line for level in Permission}
-    assert words[Permission.ADMIN] == "allow: every operation of `file`"
-    assert words[Permission.NONE] == "deny: every operation of `file`"
-    assert words[Permission.READ_WRITE] == "ask first: delete \u00b7 allow: every other operation of `file`"
-    assert words[Permission.READ_ONLY].startswith("allow: read, ")
-    assert words[Permission.READ_ONLY].endswith("deny: every other operation of `file`")
-    assert "save (overwrite)" in words[Permission.APPEND]
-
-
 async def test_path_that_is_closed_lets_no_operation_through(demo: Opened) -> None:
     closed = meaning_of(demo.document, source_of(demo), PathLevel("../x", Permission.ADMIN, outside=True))
     assert closed.operations[Verdict.ALLOW] == ()
@@ -58,8 +50,10 @@ async def test_tried_path_says_operations_and_agents_in_the_words_of_the_help(de
     shown = page.decided.shown
     assert shown is not None
     assert shown.verdict(Action.DELETE) is Verdict.ASK
-    assert page.decided.operations.text == "ask first: delete \u00b7 allow: every other operation of file"
-    assert LEVELS[Permission.READ_WRITE].explanation in page.decided.sentence
+    actions = page.decided.findChild(QWidget, "files.actions")
+    assert actions is not None
+    assert "ask first: delete\n" in actions.toolTip()
+    assert page.decided.sentence.startswith("read and write, by rule ")
     having = [one.agent_id for one in demo.document.policy.agents.values() if SOURCE in (one.sources or ())]
     assert page.decided.agents.text.endswith(", ".join(having))
     assert agents.attach_source(demo.document, having[0], SOURCE, on=False)
@@ -70,4 +64,11 @@ async def test_tried_path_says_operations_and_agents_in_the_words_of_the_help(de
 
 async def test_nothing_is_said_of_agents_while_no_path_is_chosen(page: FilesPage) -> None:
     assert page.decided.agents.isHidden()
-    assert page.decided.operations.isHidden()
+
+
+def test_each_level_has_words_of_its_own_and_its_key_in_the_tip() -> None:
+    words = {level: permission_words(level) for level in Permission}
+    assert len(set(words.values())) == len(words)
+    for level, look in LEVELS.items():
+        assert look.tip.startswith(f"{words[level]}: ")
+        assert look.tip.endswith(f"in the policy file: {level}")

@@ -65,7 +65,7 @@ def text(model: PermissionRuleModel, row: int, column: int) -> str:
 def test_default_is_the_last_row_with_a_line_of_its_own(model: PermissionRuleModel) -> None:
     assert model.rowCount() == 4
     assert text(model, 3, rule_model.PATTERN) == "no rule matched"
-    assert text(model, 3, rule_model.LEVEL) == "read_only"
+    assert text(model, 3, rule_model.LEVEL) == "read only"
     assert text(model, 3, rule_model.NUMBER) == ""
 
 
@@ -138,8 +138,8 @@ def test_rule_that_can_never_decide_is_shadowed_whether_the_count_is_whole_or_no
     model.set_hits(Hits((4, 0, 1), 7, 12, truncated=True, shadows=(Shadow(1, (0,), harmless=False),)))
     assert model.dead_rows == (1,)
     cell = model.index(1, rule_model.COMMENT)
-    assert cell.data(rule_model.SHOWN).idle_words == "shadowed by rule 1"
+    assert cell.data(rule_model.SHOWN).idle_words == "rule 1 decides"
     told = str(cell.data(Qt.ItemDataRole.ToolTipRole))
-    assert "can never decide" in told
+    assert "never used" in told
     assert "`secrets/**`" in told
     assert "with another level" in told

@@ -7,6 +7,7 @@ from gatewright.workspace.api import Permission
 from gatewright_gui.app.scenes.player import NotHere, Tour, column
 from gatewright_gui.pages.access.files import folder_tree, rule_model
 from gatewright_gui.session.files import PathLevel
+from gatewright_gui.session.verdict import permission_words
 
 
 def files(tour: Tour) -> None:
@@ -16,9 +17,11 @@ def files(tour: Tour) -> None:
         raise NotHere("the policy has no source")
     source = tour.document.policy.file_sources[0]
     rules, folder = tour.find("files.rules", QAbstractItemView), tour.find("files.tree", QTreeView)
-    levels = [str(rule.permission) for rule in source.permission_rules]
+    levels = [permission_words(rule.permission) for rule in source.permission_rules]
     shown = column(rules.model(), rule_model.LEVEL)
-    tour.check("the levels of the rules, then the default", shown, [*levels, str(source.default_permission)])
+    tour.check(
+        "the levels of the rules, then the default", shown, [*levels, permission_words(source.default_permission)]
+    )
     for row in range(folder.model().rowCount()):
         if folder.viewport().rect().contains(folder.visualRect(folder.model().index(row, 0))):
             tour.open_branch(folder, folder.model().index(row, 0))
@@ -36,7 +39,7 @@ def files(tour: Tour) -> None:
     tour.click_cell(folder, index)
     marks = [row for row, shown in enumerate(column(rules.model(), role=rule_model.SHOWN)) if shown.is_deciding]
     tour.check("the rule that decides is marked", marks, [before.index])
-    tour.show("rule", f"{before.path} is {before.permission}, and the rule that says so is marked")
+    tour.show("rule", f"{before.path} is {permission_words(before.permission)}, and the rule that says so is marked")
     look = folder.viewport().grab().toImage()
     wanted = Permission.READ_ONLY if before.permission is Permission.HUMAN else Permission.HUMAN
     tour.click_cell(rules, rules.model().index(marks[0], rule_model.LEVEL))
@@ -48,7 +51,7 @@ def files(tour: Tour) -> None:
     tour.check("the engine gives the new level", explained.permission, wanted)
     tour.check("the folder shows it", index.data(folder_tree.PATH_LEVEL).permission, wanted)
     tour.check("in other colours", folder.viewport().grab().toImage() != look)
-    tour.show("level", f"{before.path} is {wanted} in place of {before.permission}")
+    tour.show("level", f"{before.path} is {permission_words(wanted)} in place of {permission_words(before.permission)}")
 
 
 def levels_of(folder: QTreeView) -> list[tuple[QPersistentModelIndex, PathLevel]]:

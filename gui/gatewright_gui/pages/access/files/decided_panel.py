@@ -25,7 +25,7 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.pages.access.files.blocks import Blocks, ReconcileBar
 from gatewright_gui.pages.access.files.folder_panel import FolderPanel
-from gatewright_gui.pages.access.files.level import ACTION_WORDS, LEVELS, mark_of
+from gatewright_gui.pages.access.files.level import ACTION_WORDS, mark_of
 from gatewright_gui.pages.access.files.path_field import PathField
 from gatewright_gui.pages.access.files.rules_panel import RulesPanel
 from gatewright_gui.pages.access.files.shown_source import ShownSource
@@ -41,6 +41,7 @@ from gatewright_gui.session.document import Document
 from gatewright_gui.session.file_state import FileStanding, Standings
 from gatewright_gui.session.files import PathLevel, inside, pattern_of
 from gatewright_gui.session.verbs import sources
+from gatewright_gui.session.verdict import permission_words
 
 TOOL = "file"
 
@@ -56,19 +57,6 @@ class PathMeaning:
     agents: tuple[str, ...]
     of: int
     others: tuple[str, ...] = ()
-
-    @property
-    def operations_line(self) -> str:
-        """The level's verdicts on the tool, in a line: of the most operations only that; empty without the tool."""
-        said = [verdict for verdict in Verdict if self.operations.get(verdict)]
-        if not said:
-            return ""
-        rest = max(said, key=lambda verdict: len(self.operations[verdict]))
-        every = tr("every operation") if len(said) == 1 else tr("every other operation")
-        others = (verdict for verdict in said if verdict is not rest)
-        named = [f"{tr(verdict.words)}: {', '.join(self.operations[verdict])}" for verdict in others]
-        whole = tr("{verdict}: {operations} of `{tool}`", verdict=tr(rest.words), operations=every, tool=TOOL)
-        return " \u00b7 ".join([*named, whole])
 
     @property
     def all_operations(self) -> str:
@@ -172,8 +160,7 @@ class DecidedPanel(QWidget):
         self._chip = Chip("", parent=self)
         self._sentence = Label(wraps=True)
         self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.files = named(ElidedLabel(role="muted"), "files.offolder")
-        self.operations = named(ElidedLabel(role="muted"), "files.operations")
+        self.files = named(Label(wraps=True), "files.offolder", kind="muted")
         self.agents = named(ElidedLabel(role="muted"), "files.agents")
         self.block = ReconcileBar()
         self._badges = {action: VerdictBadge("deny") for action in Action}
@@ -224,18 +211,16 @@ class DecidedPanel(QWidget):
         self._path.set_text(level.path or ".")
         self._chip.set_chip(mark.word, mark.icon, mark.role)
         self._sentence.setText(_whole(level).replace("`", ""))
-        self.files.set_text(of_folder)
+        self.files.setText(of_folder)
         for action, badge in self._badges.items():
             badge.set_verdict(level.verdict(action).value)
             badge.setAccessibleName(f"{tr(ACTION_WORDS[action])} {badge.text}")
         self.body.setAccessibleName(f"{level.path}: {level.sentence}")
 
     def _show_meaning(self, meaning: PathMeaning | None) -> None:
-        operations, agents = (meaning.operations_line, meaning.agents_line) if meaning is not None else ("", "")
-        whole = f"{meaning.all_operations}\n\n{tr(_BY_LEVEL)}" if meaning is not None else ""
-        self.operations.set_text(operations.replace("`", ""), whole)
+        agents = meaning.agents_line if meaning is not None else ""
+        self._actions.setToolTip(f"{meaning.all_operations}\n\n{tr(_BY_LEVEL)}" if meaning is not None else "")
         self.agents.set_text(agents, f"{agents}\n\n{tr(_BY_SOURCE)}")
-        self.operations.setVisible(bool(operations))
         self.agents.setVisible(bool(agents))
 
     def _show_hint(self, words: str) -> None:
@@ -243,7 +228,7 @@ class DecidedPanel(QWidget):
         self.hint.setVisible(bool(words))
 
     def _lay_out(self) -> None:
-        self._actions = QWidget()
+        self._actions = named(QWidget(), "files.actions")
         flow = FlowLayout(self._actions, spacing=current_look().tokens.space_1)
         flow.setContentsMargins(0, 0, 0, 0)
         for action, badge in self._badges.items():
@@ -254,7 +239,6 @@ class DecidedPanel(QWidget):
             self._sentence,
             self.files,
             self._actions,
-            self.operations,
             self.agents,
             self.block,
             stretch(),
@@ -267,12 +251,9 @@ class DecidedPanel(QWidget):
 
 
 def _whole(level: PathLevel) -> str:
-    """Return what decided, and what the level means in the words of its help; of a folder for a new file in it."""
-    if level.is_closed:
-        return level.sentence
-    if level.path.endswith("/"):
-        return tr("a new file in it: {level}", level=level.sentence)
-    return f"{level.sentence}: {LEVELS[level.permission].meaning}"
+    """Return the level and what decided it; of a folder for a new file in it."""
+    is_folder = level.path.endswith("/") and not level.is_closed
+    return tr("a new file in it: {level}", level=level.sentence) if is_folder else level.sentence
 
 
 class OnePath(QObject):
@@ -320,7 +301,13 @@ class OnePath(QObject):
             own, below = self._shown.seen_level(path), self._shown.tree_model.below(path)
             of_folder += [below.sentence] if below is not None else []
             if own is not None and level is not None and own.permission is not level.permission:
-                of_folder.append(tr("the folder itself is {level} ({rule})", level=own.permission, rule=own.rule_word))
+                of_folder.append(
+                    tr(
+                        "the folder itself is {level} ({rule})",
+                        level=permission_words(own.permission),
+                        rule=own.rule_word,
+                    )
+                )
         self._decided.show_level(level, self._standing(path), meaning, "; ".join(of_folder))
         row = level.index if level is not None else None
         if level is not None and level.is_default:

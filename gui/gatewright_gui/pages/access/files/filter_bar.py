@@ -18,12 +18,13 @@ from gatewright_gui.qt.plaintext import LEFT
 from gatewright_gui.qt.widget import IconButton, SearchField, chip_width
 from gatewright_gui.qt.widget.flow_layout import FlowLayout
 from gatewright_gui.qt.widget.label import ElidedLabel
+from gatewright_gui.session.verdict import permission_words
 
 TYPED_MS = 150
 _ICON = 12
-_LEVEL_TIPS = {str(level): look.explanation for level, look in LEVELS.items()} | {
-    PROTECTED_WORD: mark("belongs to the policy, its state, its keys or a source that was moved: no rule opens it")
-}
+_PROTECTED_TIP = mark(
+    "protected: belongs to the policy, its state, its keys or a source that was moved: no rule opens it"
+)
 _LOOKS: Mapping[str, tuple[str, Role]] = {
     **{str(level): (look.icon, look.role) for level, look in LEVELS.items()},
     PROTECTED_WORD: (PROTECTED_ICON, "none"),
@@ -111,14 +112,15 @@ class LevelChip(QAbstractButton):
 
     @property
     def _shown_word(self) -> str:
-        return tr(self.word) if self.word == PROTECTED_WORD else self.word  # the names of levels are the policy's
+        return tr(self.word) if self.word == PROTECTED_WORD else permission_words(Permission(self.word))
 
     def _tell(self, _on: bool = False) -> None:
         files = [tr("{count} files", count=self._count)] if self._count else []
         alone = [tr("showing only these files")] if self.isChecked() else []
         self.setAccessibleName(", ".join((self._shown_word, *files, *alone)))
         act = tr("Click to show all again") if self.isChecked() else tr("Click to show only such files")
-        self.setToolTip(f"{self._shown_word}: {tr(_LEVEL_TIPS[self.word])}\n{act}")
+        told = tr(_PROTECTED_TIP) if self.word == PROTECTED_WORD else LEVELS[Permission(self.word)].tip
+        self.setToolTip(f"{told}\n{act}")
 
 
 class FilterBar(QWidget):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from gatewright.workspace.api import Permission, Source, frozen
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.file_index import DEFAULT, ELSEWHERE, PROTECTED, PROTECTED_WORD, Decided, level_word
+from gatewright_gui.session.verdict import permission_words
 
 _NAMED = 2
 """Deciders that are named in a narrow column."""
@@ -26,10 +27,12 @@ class FilesBelow:
     @property
     def sentence(self) -> str:
         """The levels in words."""
-        *most, last = (tr(word) if word == PROTECTED_WORD else word for word in self.words)
+        *most, last = (
+            tr(word) if word == PROTECTED_WORD else permission_words(Permission(word)) for word in self.words
+        )
         if not most:
-            return tr("every file in it is {level}", level=last)
-        return tr("the files in it are {levels} and {level}", levels=", ".join(most), level=last)
+            return tr("every file in it: {level}", level=last)
+        return tr("files in it: {levels}", levels=", ".join((*most, last)))
 
 
 class FolderLevels:

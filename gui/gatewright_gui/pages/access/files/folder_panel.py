@@ -41,6 +41,7 @@ from gatewright_gui.qt.widget import (
 from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.session.courtesy import painting
+from gatewright_gui.session.verdict import permission_words
 
 _ICON = 16
 _TREE_PAD = 7
@@ -255,7 +256,7 @@ class FolderPanel(QWidget):
         add_action(menu, title, None)
         for level, look in LEVELS.items():
             ask = partial(self.level_asked.emit, path, level)
-            add_action(menu, f"{level}\t{look.meaning}", ask, ticked=level is now)
+            add_action(menu, f"{permission_words(level)}\t{look.meaning}", ask, ticked=level is now)
         return menu
 
     def _connect(self) -> None:

@@ -18,6 +18,7 @@ from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
 from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.session.file_index import PROTECTED_WORD
 from gatewright_gui.session.files import PathLevel
+from gatewright_gui.session.verdict import permission_words
 
 PROTECTED_ICON = "lock"
 OUTSIDE_WORD = mark("outside")
@@ -41,14 +42,23 @@ class LevelLook:
         """The explanation in the language of the app."""
         return tr(self.explanation)
 
+    @property
+    def tip(self) -> str:
+        """The words of the level, what it means, and how the policy file has it."""
+        level = Permission(self.role)
+        words = {"level": permission_words(level), "meaning": self.meaning, "key": level}
+        return tr("{level}: {meaning}\nin the policy file: {key}", **words)
+
 
 LEVELS: Mapping[Permission, LevelLook] = {
-    Permission.NONE: LevelLook("none", "eye-off", mark("not even read or listed")),
-    Permission.READ_ONLY: LevelLook("read_only", "eye", mark("read; no changes")),
-    Permission.ASK: LevelLook("ask", "circle-help", mark("every access asks first, reading too; no process sees it")),
-    Permission.PARTNER: LevelLook("partner", "users", mark("read; changes ask first (same as human)")),
-    Permission.HUMAN: LevelLook("human", "hand", mark("read; changes ask first (same as partner)")),
-    Permission.APPEND: LevelLook("append", "plus", mark("read, create, add at the end; no overwriting or deleting")),
+    Permission.NONE: LevelLook("none", "eye-off", mark("not even listed")),
+    Permission.READ_ONLY: LevelLook("read_only", "eye", mark("read, change nothing")),
+    Permission.ASK: LevelLook(
+        "ask", "circle-help", mark("every access asks first, reading too; programs do not see it")
+    ),
+    Permission.PARTNER: LevelLook("partner", "users", mark("read; changes ask first (the same as: ask to change)")),
+    Permission.HUMAN: LevelLook("human", "hand", mark("read; changes ask first")),
+    Permission.APPEND: LevelLook("append", "plus", mark("read, create, add at the end")),
     Permission.READ_WRITE: LevelLook("read_write", "pencil", mark("read and write; deleting asks first")),
     Permission.ADMIN: LevelLook("admin", "shield", mark("everything, deleting too")),
 }
@@ -89,7 +99,7 @@ def mark_below(below: FilesBelow) -> LevelMark:
     if word == PROTECTED_WORD:
         return LevelMark(tr(PROTECTED_WORD), PROTECTED_ICON, "none")
     look = LEVELS[Permission(word)]
-    return LevelMark(word, look.icon, look.role)
+    return LevelMark(permission_words(Permission(word)), look.icon, look.role)
 
 
 def mark_of(level: PathLevel) -> LevelMark:
@@ -101,7 +111,7 @@ def mark_of(level: PathLevel) -> LevelMark:
     if level.unusable is not None:
         return LevelMark(tr(UNUSABLE_WORD), UNUSABLE_ICON, "none")
     look = LEVELS[level.permission]
-    return LevelMark(str(level.permission), look.icon, look.role)
+    return LevelMark(permission_words(level.permission), look.icon, look.role)
 
 
 _PAD = 6
@@ -216,12 +226,12 @@ def level_combo(parent: QWidget) -> LevelCombo:
     combo.setObjectName("files.level")
     combo.setAccessibleName(tr("Level"))
     for level, look in LEVELS.items():
-        combo.addItem(current_look().icon(look.icon, look.role), str(level), str(level))
+        combo.addItem(current_look().icon(look.icon, look.role), permission_words(level), str(level))
         row = combo.count() - 1
         combo.setItemData(row, look.meaning, _EXPLANATION)
         combo.setItemData(row, level, _ROLE)
-        combo.setItemData(row, f"{level}: {look.meaning}", Qt.ItemDataRole.ToolTipRole)
-        combo.setItemData(row, f"{level}, {look.meaning}", Qt.ItemDataRole.AccessibleTextRole)
+        combo.setItemData(row, look.tip, Qt.ItemDataRole.ToolTipRole)
+        combo.setItemData(row, f"{permission_words(level)}, {look.meaning}", Qt.ItemDataRole.AccessibleTextRole)
     items = _LevelItems(combo)
     combo.setItemDelegate(items)
     combo.setMaxVisibleItems(len(LEVELS))

@@ -14,11 +14,12 @@ from gatewright_gui.qt.widget import TableView
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
 from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.verdict import permission_words
 
 _WIDTH = 880
 _ASK = mark(
     "Ask first: the call waits until a person answers it; of a call that you make in Try that is you."
-    " partner and human do the same: they are two names for one level, as policies of Pattern have them."
+    " Changes ask and ask to change do the same: partner and human are two names for one level in policy files."
 )
 _WHERE = mark(
     "Levels hold in the folders of sources: for the file and block tools, and for any other tool where an argument is a"
@@ -37,18 +38,18 @@ _MEANING = len(_ACTIONS) + 1
 class _LevelTable(RowModel[Permission]):
     """A row for each level, the strictest first: what it says to each action, and what that means."""
 
-    headers = (mark("Level"), mark("Read"), mark("Append"), mark("Overwrite"), mark("Delete"), mark("In words"))
+    headers = (mark("Level"), mark("Read"), mark("Append"), mark("Overwrite"), mark("Delete"), mark("What it allows"))
 
     def text(self, row: Permission, column: int, /) -> str:
         if column == 0:
-            return str(row)
+            return permission_words(row)
         return LEVELS[row].meaning if column == _MEANING else tr(verdict_for(row, _ACTIONS[column - 1]).words)
 
     def tip(self, row: Permission, column: int, /) -> str:
-        return self.text(row, column)
+        return self.text(row, column) if column else LEVELS[row].tip
 
     def spoken(self, row: Permission, column: int, /) -> str:
-        return f"{row}, {tr(self.headers[column])}: {self.text(row, column)}"
+        return f"{permission_words(row)}, {tr(self.headers[column])}: {self.text(row, column)}"
 
 
 class _Cells(Delegate):

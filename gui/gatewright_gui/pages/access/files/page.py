@@ -79,6 +79,10 @@ class FilesPage(Page):
         """Bring up to date what was put off while the page was hidden."""
         if self._is_stale:
             self._open()
+            if (
+                cast("QWidget | None", self.focusWidget()) is not None
+            ):  # one that Qt found on the way here, such as a button of the header
+                self.rules.table.setFocus(Qt.FocusReason.OtherFocusReason)
         elif self._is_behind:
             self._refresh()
         elif not self.tree_model.is_reading:
@@ -163,13 +167,13 @@ class FilesPage(Page):
         names = names or tr("no agent")
         words = {"agent": label_text(chosen or "", _LONGEST_NAME, keep=""), "source": source.source_id, "others": names}
         if chosen is not None and chosen in having and others:
-            said = tr("{agent} has the source {source}; its levels hold for {others} too", **words)
+            said = tr("What {agent} may do with the files of {source}; the same rules hold for {others}", **words)
         elif chosen is not None and chosen in having:
-            said = tr("{agent} alone has the source {source}", **words)
+            said = tr("What {agent} may do with the files of {source}; no other agent has them", **words)
         elif chosen is not None:
-            said = tr("{agent} does not have the source {source}; its levels are for {others}", **words)
+            said = tr("{agent} does not have the files of {source}; these rules are for {others}", **words)
         else:
-            said = tr("The source {source}; its levels hold for {others}", **words)
+            said = tr("What agents may do with the files of {source}; these rules hold for {others}", **words)
         self.whose.set_text(said)
 
     def _begin(self) -> None:

@@ -73,13 +73,13 @@ class RuleHeader(SectionHeader):
 
     def show_hits(self, hits: Hits | None, dead: int) -> None:
         """Show what was counted, None before; `dead`: rules that can never decide."""
-        told = [tr("{count} dead", count=dead)] if dead else []
+        told = [tr("{count} never used", count=dead)] if dead else []
         if hits is not None:
             files, closed = counted(hits.files, "file", "files"), hits.unreadable_folders
             told.append(tr("more than {files}", files=files) if hits.truncated else files)
             told += [tr("{count:,} folders unreadable", count=closed)] if closed else []
         self.set_note(", ".join(told))
-        never = tr("dead: rules above it already match everything it matches")
+        never = tr("never used: rules above it already match everything it matches")
         self.setToolTip("\n".join(part for part in (never if dead else "", _beside(hits)) if part))
 
     def _button(self, name: str, icon: str, words: str) -> IconButton:

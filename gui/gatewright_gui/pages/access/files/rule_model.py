@@ -17,6 +17,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.table_model import RIGHT, FlatModel, Index
 from gatewright_gui.session.file_index import DEFAULT, PatternCount
 from gatewright_gui.session.files import Hits
+from gatewright_gui.session.verdict import permission_words
 
 PATTERN, NUMBER, LEVEL, HITS, COMMENT = range(5)
 """The pattern comes first, since it stays when rows are put in; a view shows the number before it."""
@@ -38,12 +39,9 @@ _ANSWERED = frozenset(
 """A view asks for a dozen roles of every cell that it paints: most end at one look into this."""
 DEFAULT_TEXT = mark("no rule matched")
 _DEAD_SAME = mark(
-    "dead, it can never decide: whatever it matches is decided above it, with the same level, so that it can go,"
-    " by rule {rules}"
+    "never used: whatever it matches is decided above it, with the same level, so that it can go, by rule {rules}"
 )
-_DEAD_OTHER = mark(
-    "dead, it can never decide: whatever it matches is decided above it, with another level, by rule {rules}"
-)
+_DEAD_OTHER = mark("never used: whatever it matches is decided above it, with another level, by rule {rules}")
 _RULE = (
     Qt.ItemFlag.ItemIsEnabled
     | Qt.ItemFlag.ItemIsSelectable
@@ -97,7 +95,7 @@ class RuleVerbs(Protocol):
 class PermissionRuleModel(FlatModel):
     """Rows keep their identity over an edit, so that selection and editors stay."""
 
-    headers = (mark("Pattern"), "#", mark("Level"), mark("Files"), mark("In words"))
+    headers = (mark("Pattern"), "#", mark("Level"), mark("Files"), mark("What it allows"))
     numeric = frozenset({NUMBER, HITS})
 
     def __init__(self, verbs: RuleVerbs, parent: QObject | None = None) -> None:
@@ -286,11 +284,13 @@ class PermissionRuleModel(FlatModel):
 
     def _text(self, row: int, column: int) -> str:
         if column == LEVEL:
-            return str(self.level_at(row))
+            return permission_words(self.level_at(row))
         if column == NUMBER:
             return "" if row == len(self._rules) else str(row + 1)
+        if column == COMMENT:
+            return " \u00b7 ".join(filter(None, (LEVELS[self.level_at(row)].meaning, self._raw(row, column))))
         if column != HITS:
-            return self._raw(row, column) or (LEVELS[self.level_at(row)].meaning if column == COMMENT else "")
+            return self._raw(row, column)
         trial, count = self._trial, self._count(row)
         if trial is not None and trial[1] is None and trial[0] == row and not isinstance(trial[0], Insertion):
             return "..."
@@ -325,7 +325,7 @@ class PermissionRuleModel(FlatModel):
         shadow, hits = self._shadow(row), self.hits
         if shadow is not None:
             first, *rest = shadow.by
-            told = tr("shadowed by rule {number}", number=first + 1)
+            told = tr("rule {number} decides", number=first + 1)
             return tr("{names} and {count:,} more", names=told, count=len(rest)) if rest else told
         is_counted = row < len(self._rules) and hits is not None and not hits.truncated
         return tr("no file yet") if is_counted and self._count(row) == 0 else ""
@@ -345,8 +345,7 @@ class PermissionRuleModel(FlatModel):
 
     def _tooltip(self, row: int, column: int) -> str:
         if column == LEVEL:
-            level = self.level_at(row)
-            return f"{level}: {LEVELS[level].meaning}"
+            return LEVELS[self.level_at(row)].tip
         if column in {HITS, COMMENT} and self._idle_words(row):
             return "\n".join(part for part in (self._idle_sentence(row), self._raw(row, COMMENT)) if part)
         if column == HITS:

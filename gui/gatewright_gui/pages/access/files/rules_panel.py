@@ -354,7 +354,7 @@ class RulesPanel(QWidget):
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
-        words = tr("For every agent that has these files. The first pattern that matches a file decides.")
+        words = tr("The first pattern that matches a file decides.")
         order = named(Label(words, wraps=True), kind="small")
         for label in (self.fault, self.trial, self.roots):
             label.hide()

@@ -36,6 +36,7 @@ from gatewright_gui.session.observed import Noted
 from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.readings import Reading
 from gatewright_gui.session.value_words import value_words
+from gatewright_gui.session.verdict import permission_words
 
 MOST_STEPS = 4
 MOST_NAMED = 4
@@ -333,14 +334,14 @@ def _levels(
         if len(places.rules) <= 2:
             for index in places.rules:
                 rule, link = source.permission_rules[index], tr("rule {number}", number=index + 1)
-                text = tr("`{pattern}` is {level}", pattern=rule.pattern, level=rule.permission)
+                text = tr("`{pattern}` is {level}", pattern=rule.pattern, level=permission_words(rule.permission))
                 yield Step("level", text, (*where, "permission_rules", index), link)
         else:
             text = tr(
                 "{count} rules of `{source}` decide, file by file", count=len(places.rules), source=source.source_id
             )
             yield Step("level", text, (*where, "permission_rules", places.rules[0]), tr("rules"))
-        text = tr("everything else is {level}", level=source.default_permission)
+        text = tr("everything else is {level}", level=permission_words(source.default_permission))
         yield Step("rest", text, (*where, "default_permission"), tr("default"))
     elif row.by_path:
         for source in sources_reached(policy, agent, tool.facts, op)[:2]:
