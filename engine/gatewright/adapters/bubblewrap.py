@@ -317,9 +317,7 @@ def room_options(
 
 
 def _is_own(path: str) -> bool:
-    """Tell whether every room has a path of its own: devices and processes, except files that somebody keeps in
-    memory.
-    """
+    """Tell whether a room makes the path itself, as those of devices and processes, but not files below `/dev/shm`."""
     return covers("/proc", path) or (covers("/dev", path) and not path.startswith("/dev/shm/"))
 
 
@@ -347,8 +345,8 @@ def is_seen(path: str) -> bool:
 def _mount_options(mount: Mount, *, is_above: bool = False) -> tuple[str, ...]:
     """Return the options for a mount; ``is_above``: others lie below it.
 
-    Of a closed folder a process can list nothing, and not even learn what is missing there: to git a name that is
-    missing is a file that somebody has deleted.
+    A process can neither list a closed folder nor learn that a name is missing in it: git takes a missing name for a
+    deleted file.
     """
     path, origin = mount.path, mount.origin or mount.path
     if mount.kind is MountKind.OVERLAY:

@@ -83,7 +83,7 @@ class Outcome:
         return f"Outcome({self.call_id}, {self.status.value}, {self.code})"
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The decision's shape with status, output, detail, truncated, reused, output_hash, bytes, call and so on.
+        """The fields of the decision, and status, output, detail, truncated, reused, output_hash, bytes, call, ...
 
         Without ``data`` and ``raw``: JSON is printed and stored, and ``raw`` contains the secrets.
         """
@@ -199,7 +199,7 @@ class CallRun:
         return await self._settle(passage, decision, partial(record.invocation, state))
 
     def follow(self) -> Awaitable[Outcome]:
-        """Run with the followers, whose failure stops no call; those that wait for no outcome cost no more."""
+        """Tell the followers of the call, run it, tell its outcome to who wants it; their failure stops no call."""
         ends = [end for begin in self._followers if (end := _safely(begin, self._first)) is not None]
         return self._report(ends) if ends else self.run()
 
@@ -436,8 +436,8 @@ def request_of(state: CallState) -> ApprovalRequest:
 async def _keep(state: CallState, request: ApprovalRequest, approval: Approval, approver: Approver) -> Approval:
     """Store a lasting answer as a grant, unless a broker has; if that fails, the answer counts once.
 
-    A gate without a book of grants cannot spend the broker's, so they are spent here. A thread writes, since writing
-    may have to wait for other processes.
+    A gate without a book of grants would never use up a grant that the broker stored for one call, so it is used up
+    here. A thread writes, since writing may have to wait for other processes.
     """
     grants = state.services.grants
     if grants is None and approval.grant_id and isinstance(approver, PermissionBroker):

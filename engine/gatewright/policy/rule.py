@@ -52,7 +52,7 @@ HOURS_PATTERN = r"^([01]\d|2[0-3]):[0-5]\d-(([01]\d|2[0-3]):[0-5]\d|24:00)$"
 _HOURS = re.compile(HOURS_PATTERN)
 _DAY_S = 86_400
 _AHEAD = 15
-"""The days in which every rule that ever changes does so: a week, and one whose hours the clock leaves out."""
+"""The days to look ahead for a change: a week, and a second one, since the clock may leave out hours of the first."""
 
 
 class Identified(Protocol):
@@ -130,7 +130,7 @@ class Span:
 
 
 def minutes_of(hours: str | None) -> tuple[int, int]:
-    """The first minute of the day, and the one after the last; the second is the smaller one of hours over midnight.
+    """The minutes of the day at which hours begin and end; the end of hours over midnight is the smaller number.
 
     Raises ValueError for anything but hours.
     """
@@ -140,7 +140,7 @@ def minutes_of(hours: str | None) -> tuple[int, int]:
         raise ValueError('hours are written `"08:00-18:00"`, in the order of the clock, from 00:00 to 24:00')
     start, end = (int(one[:2]) * 60 + int(one[3:]) for one in hours.split("-"))
     if start == end:
-        raise ValueError("hours that begin and end at the same minute hold never: for the whole day leave them out")
+        raise ValueError("hours that begin and end at the same minute never hold: for the whole day leave them out")
     return start, end
 
 

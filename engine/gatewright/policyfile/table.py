@@ -127,7 +127,7 @@ def keys_of(model: type[Table]) -> Mapping[str, Key]:
 
 
 def read_keys(row: Row, model: type[Table], what: str) -> dict[str, Any]:
-    """Read the keys, by the names of their fields, without keys that are absent, wrong, or read elsewhere.
+    """Return the values of the keys by field; keys that are absent, wrong, or read elsewhere are left out.
 
     ``what``: the name of the table in findings.
     """
@@ -142,7 +142,7 @@ def read_keys(row: Row, model: type[Table], what: str) -> dict[str, Any]:
 
 
 def check_mode(row: Row, found: Mapping[str, Any]) -> None:
-    """Report an observed part without an end, or with one too far ahead, and warn of one that is over."""
+    """Report an observed part whose end is missing or too far ahead, and warn of one whose end is past."""
     is_observed, until_s = found.get("mode") is Mode.OBSERVE, found.get("observe_until_s")
     if is_observed and "observe_until" not in row.raw:
         row.fault("mode", "missing-key", '`mode = "observe"` needs `observe_until`, when enforcing begins again')
@@ -161,7 +161,7 @@ def plain(
 ) -> Plain:
     """A value of the policy as plain data in the shape of its table, ``without`` some keys.
 
-    Defaults are left out; with ``whole`` only those that are empty.
+    Fields with their default are left out; with ``whole``, of these only the empty ones.
     """
     found: Plain = {}
     for key, one in keys_of(model or _TABLES[type(value)]).items():

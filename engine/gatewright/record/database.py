@@ -154,8 +154,8 @@ class Database:
     def mark(self) -> tuple[int, ...]:
         """A value that changes exactly when a new change becomes readable, whoever made it; () without a file.
 
-        Time and size of the files would change too early: the log grows before anybody can read its content. A fault
-        closes the file, and each opening changes the mark, so use a separate Database for it.
+        Time and size of the files would change too early: the log grows before anybody can read its content. Use a
+        Database for marks alone: a fault closes the file, and each opening changes the mark.
         """
         with self.reading() as connection:
             return () if connection is None else self.version(connection)
@@ -302,7 +302,7 @@ _SPECIAL = (
 def _require_plain(connection: Connection, virtual: Mapping[str, str]) -> None:
     """Raise DatabaseError unless the file holds only plain tables and our own virtual ones.
 
-    SQLite would run anything else, for as long as that takes.
+    SQLite would run anything else, such as a view, without a limit of time.
     """
     connection.execute("PRAGMA trusted_schema = OFF")
     special = connection.execute(_SPECIAL).fetchall()
@@ -319,7 +319,7 @@ def copy_database(
     stop_if_cancelled: Callable[[], None],
     finish: Callable[[sqlite3.Connection], object] = bool,
 ) -> bool:
-    """Copy a file to the place of the copy's seal, and close the copy; False if the file does not exist.
+    """Copy the file to the path in ``target``, put that seal on the copy and close it; False if there is no file.
 
     ``finish`` receives the copy. Raises WorkspaceError.
     """

@@ -126,9 +126,7 @@ class PolicyText:
         return replace(self._known, facts=facts, is_complete=self._known.has_all_of(policy.catalogs))
 
     def keep_saved(self, policy: Policy, text: str) -> bool:
-        """Count ``policy`` as saved with ``text``, as another process reports; return False if its text here is another
-        one.
-        """
+        """Take ``policy`` for saved as ``text``, as another process reports; return False if its text here differs."""
         try:
             if self.of(policy) != text:
                 return False

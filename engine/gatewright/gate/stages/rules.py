@@ -4,8 +4,8 @@
   That schema also expresses constraints: if a call fails by these alone, the rule behind them is reported.
 * **rules**: the order of tools, the number and rate of calls, and their values.
 
-The stage decides by the session, the times and the waits in the state; only `reserve`, at execution, touches the live
-session, with the same tests, so that it notices whatever happened meanwhile.
+The stage decides by the session, the times and the waits in the state. Only `reserve`, at execution, touches the live
+session: it repeats the tests there, so that it notices whatever happened meanwhile.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _misfits(state: CallState, shape: ToolShape) -> StageResult:
 
 
 def _limits(state: CallState, shape: ToolShape) -> tuple[Finding, ...]:
-    """The broken constraints of a call that would fit without them; the first has the words of all."""
+    """The broken constraints of a call that would fit without them; the words of the first name the faults of all."""
     if not shape.narrowed or not shape.whole.checker.is_valid(state.arguments):
         return ()
     found = [
@@ -138,7 +138,7 @@ def _check_rules(state: CallState) -> StageResult:
 def reserve(state: CallState) -> Reservation | Finding:
     """Take the session's slot and a start under every rate for an execution that begins now, all or nothing.
 
-    A finding is the denial, if another call has used up a limit since the decision.
+    Return the finding that denies the call if another one has used up a limit since the decision.
     """
     now_s, book = state.services.clock.monotonic_s(), state.book
     if not state.counts:
@@ -165,7 +165,7 @@ def reserve(state: CallState) -> Reservation | Finding:
 
 def _first_broken(state: CallState, book: RuleBook, now_s: float, facts: SessionFacts) -> Finding | None:
     found = _violations(state, book, facts, now_s)
-    if state.facts is not None and state.facts.outside is not None:  # who had to agree knew of the mark
+    if state.facts is not None and state.facts.outside is not None:  # whoever agreed knew of the mark
         found = [pair for pair in found if pair[1].verdict is Verdict.DENY]
     first = min(found, key=lambda pair: report_order(pair[0]))[1] if found else None
     if first is None or first.verdict is Verdict.DENY:
@@ -225,7 +225,7 @@ def _violations(state: CallState, book: RuleBook, facts: SessionFacts, now_s: fl
 def _rates(state: CallState) -> list[Found]:
     """The rates that the call must wait for.
 
-    The state stores each wait, and a stored wait counts.
+    The state keeps each wait, and a wait that it has already is not looked up again.
     """
     waits: dict[str, float] = {}
     found: list[Found] = []
@@ -268,7 +268,7 @@ def _take(state: CallState) -> Finding | None:
 
 
 def _bound_rates(state: CallState) -> list[RateTest]:
-    """The rates on the call; for a batch with the number of its uses."""
+    """The rates that limit the call; for a batch, with the number of its uses that each rate counts."""
     if not state.book.rates:
         return []
     tests = [test for test in state.book.rates if applies(test.bound, state.sources)]
@@ -348,7 +348,7 @@ def _missing(state: CallState, one: Constraint, arguments: Mapping[str, JsonValu
 
 
 def _defaults(state: CallState, one: Constraint, name: str) -> Iterator[JsonValue]:
-    """The defaults of an omitted field, by each operation of the call that the constraint binds."""
+    """The defaults of an omitted field in each operation of the call that the constraint binds."""
     kind = one.bound.rule.rule_type
     if isinstance(kind, ArgumentConstraints) and is_off(kind.fields.get(name)):
         return
