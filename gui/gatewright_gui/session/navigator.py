@@ -13,6 +13,7 @@ from gatewright_gui.session.place import (
     LinePlace,
     PolicyPlace,
     RulePlace,
+    ServerPlace,
     ToolPlace,
     place_of_subject,
 )
@@ -211,6 +212,8 @@ class Navigator(QObject):
                 self.go_to_agent(place.agent_id, place.rule)
             case PolicyPlace():
                 self.go_to_policy_rule(place.index)
+            case ServerPlace():
+                self.go_to_server("catalog", place.catalog_id)
 
 
 Kind: TypeAlias = Literal["agent", "tool", "operation", "source", "problem"]

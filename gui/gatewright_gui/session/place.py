@@ -41,13 +41,20 @@ class PolicyPlace:
 
 
 @frozen
+class ServerPlace:
+    """The row of a catalog in Servers."""
+
+    catalog_id: str
+
+
+@frozen
 class LinePlace:
     """A line of the policy file, from 1."""
 
     line: int
 
 
-RulePlace: TypeAlias = ToolPlace | AgentPlace | LevelPlace | PolicyPlace | LinePlace
+RulePlace: TypeAlias = ToolPlace | AgentPlace | LevelPlace | PolicyPlace | ServerPlace | LinePlace
 
 
 def place_of(
@@ -88,6 +95,8 @@ def place_of_subject(policy: Policy, subject: Subject) -> RulePlace | None:
             return None
         case ("sources", str(source_id), *_) if policy.source(source_id) is not None:
             return LevelPlace(source_id, None)
+        case ("catalogs", str(catalog_id), *_) if policy.catalog(catalog_id) is not None:
+            return ServerPlace(catalog_id)
         case ("tools", *_) if policy.agents:
             return _row(next(iter(policy.agents)), subject)
         case _:
@@ -145,5 +154,7 @@ def place_words(place: RulePlace | None) -> str:
             return f"{source_id} > {level}" if level is not None else source_id
         case PolicyPlace(index):
             return tr("policy rule {name}", name=index + 1)
+        case ServerPlace(catalog_id):
+            return catalog_id
         case LinePlace() | None:
             return ""

@@ -10,13 +10,14 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton
 
-from gatewright.base.errors import Problem, Severity, Subject
+from gatewright.base.errors import Place, Problem, Severity, Subject
 from gatewright.policy.edit import Edit, FieldChange
 from gatewright.policy.verdict import DiscordEndpoint
 from gatewright_gui.pages.access.agents import tools_with_problems
 from gatewright_gui.pages.access.rules import RulesPage
 from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.pages.policy_file.problems import ABOUT, FIX, MESSAGE, PLACE, ProblemModel, ProblemsPage
+from gatewright_gui.pages.servers import ServersPage
 from gatewright_gui.pages.servers.server_dialogs import TrustDialog
 from gatewright_gui.session.navigator import go_to, places_of
 from gatewright_gui.session.place import AgentPlace, place_of_subject
@@ -445,7 +446,8 @@ async def test_a_heading_mends_all_below_it_by_one_edit(tmp_path: Path) -> None:
         before = document.policy
         heading = next(at for at, row in enumerate(page.model.rows) if row.count)
         row = page.model.rows[heading]
-        assert row.said == f"{row.count} × `Cooldown = 0` delays nothing: the rule has no effect"
+        assert row.said == f"In {row.count} places: `Cooldown = 0` delays nothing: the rule has no effect"
+        assert row.means == "nothing changes"
         assert row.fix == "Fix all..."
         page.view.setCurrentIndex(page.model.index(heading, MESSAGE))
         await settled(window)
@@ -486,18 +488,24 @@ def test_problems_that_say_the_same_are_one_row_with_what_they_share(qapp: QAppl
         Problem(Severity.WARNING, "undeclared-paths", f"`path`, `to` and {at} more of `t{at}` may name files")
         for at in range(2, 5)
     ]
-    problems += [Problem(Severity.ERROR, "unknown-tool", "no tool is named `x`")]
-    model.set_problems(problems)
+    problems += [Problem(Severity.ERROR, "unknown-tool", "no tool is named `x`", Place("a.toml", at)) for at in (2, 7)]
+    model.set_problems(problems, error_means="no call runs")
     assert [row.words for row in model.rows if not row.is_below] == [
-        "no tool is named `x`",
+        "In 2 places: no tool is named `x`",
         "4 × agent … has the tool `file` but no source: it will not see the tool",
         "another sentence",
         "3 tools have arguments that may name files: decide what they do with them",
     ]
-    heading = model.rows[1]
+    assert [row.means for row in model.rows if not row.is_below] == [
+        "no call runs",
+        "the tool is missing",
+        "the tool is missing",
+        "levels may miss a file",
+    ]
+    heading = next(row for row in model.rows if row.problem.code == "no-source" and row.count)
     assert "[no-source]" in model.tip(heading, MESSAGE)
     model.turn(heading)
-    assert sum(row.is_below for row in model.rows) == 3
+    assert sum(row.is_below for row in model.rows) == 5
 
 
 async def test_two_thousand_problems_are_listed_searched_and_opened_without_holding_up_the_window(
@@ -518,3 +526,21 @@ async def test_two_thousand_problems_are_listed_searched_and_opened_without_hold
         async with gui_watchdog.during("search them"):
             page.search.setText("bot1999")
         assert [row.words for row in page.model.rows] == ["agent `bot1999` has the tool `file` but no source"]
+
+
+async def test_a_problem_of_a_server_says_what_agents_lack_and_leads_to_its_row(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    catalog = '\n[[catalogs]]\nid = "hub"\ntype = "mcp"\nurl = "https://hub.example.com/mcp"\n'
+    policy.write_text(policy.read_text("utf-8") + catalog, "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        window.show_page("problems")
+        await settled(window)
+        page = page_of(window)
+        (row,) = [one for one in page.model.rows if one.about == "hub" and one.problem.code == "missing-path"]
+        assert row.means == "its tools are missing"
+        assert not any(facts.origin == "hub" for facts in window.document.catalog)
+        choose(page, "missing-path")
+        QTest.keyClick(page.view, Qt.Key.Key_Return)
+        servers = window.shelf.page("servers")
+        assert isinstance(servers, ServersPage)
+        await until(lambda: servers.current is not None and servers.current.catalog_id == "hub")

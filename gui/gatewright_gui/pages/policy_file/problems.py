@@ -31,9 +31,9 @@ from gatewright_gui.session.navigator import place_of_problem
 from gatewright_gui.session.place import RulePlace, place_words
 from gatewright_gui.session.verbs import file as verbs
 
-MESSAGE, ABOUT, PLACE, FIX = range(4)
+MESSAGE, MEANS, ABOUT, PLACE, FIX = range(5)
 FEWEST = 3
-"""So many problems of one kind have a heading."""
+"""So many problems of one kind have a heading; of one sentence two are enough."""
 MOST_OPEN = 8
 """More of them are folded at first."""
 MOST_MENDS = 3
@@ -44,6 +44,26 @@ MOST_FIXED = 200
 _NAME = re.compile(r"`[^`]*`(, `[^`]*`)*( and `[^`]*`| and \d+ more)?")
 _TITLES = {"undeclared-paths": mark("{count} tools have arguments that may name files: decide what they do with them")}
 """Headings, by code, that say it better than the sentence in common."""
+_MEANS = {
+    "missing-path": mark("nothing is there"),
+    "not-trusted": mark("its tools are missing"),
+    "places-not-accepted": mark("its tools are missing"),
+    "tools-held": mark("its tools are missing"),
+    "source-not-added": mark("its tools are missing"),
+    "tool-set-aside": mark("the tool is missing"),
+    "no-source": mark("the tool is missing"),
+    "no-root": mark("the tool is missing"),
+    "tool-not-shown": mark("the tool is missing"),
+    "endpoint-not-trusted": mark("cannot send there"),
+    "grant-reaches-nothing": mark("denied there"),
+    "deny-may-miss": mark("some calls get through"),
+    "ask-may-miss": mark("some calls do not ask"),
+    "undeclared-paths": mark("levels may miss a file"),
+    "rule-shadowed": mark("nothing changes"),
+    "rule-without-effect": mark("nothing changes"),
+    "observe-without-effect": mark("nothing changes"),
+}
+"""Codes of warnings with what they mean for agents; of others the sentence says it."""
 MEND = mark("Fix in the file")
 _TRUST_TIP = mark("See exactly what would be started or connected to, and trust it")
 _PLACES_TIP = mark("See which folders the server would get, drawn as it sees them, and accept them")
@@ -60,6 +80,8 @@ class ProblemRow:
     is_below: bool = False
     said: str = ""
     """The words of a heading."""
+    means: str = ""
+    """The effect on agents."""
     mends: tuple[str, ...] = ()
     """The names of the edits that mend it, as far as that is known; of a heading, of those below it."""
 
@@ -93,9 +115,19 @@ def _order(problem: Problem, *, is_cause: bool) -> tuple[bool, bool, str, int, i
     return (*first, place.file, place.line, place.column) if place else (*first, "", 0, 0)
 
 
+def _means(problem: Problem) -> str:
+    """The effect of a warning on agents; empty where the sentence says it."""
+    address = problem.subject.address if problem.subject is not None else ()
+    is_file_of_catalog = address[:1] == ("catalogs",) and "places" not in address
+    code = "tools-held" if problem.code == "missing-path" and is_file_of_catalog else problem.code
+    return tr(_MEANS.get(code, ""))
+
+
 def _in_common(rows: Sequence[ProblemRow]) -> str:
     """The count, and the sentence with the names that are not the same in all of them left out."""
-    count, title = len(rows), _TITLES.get(rows[0].problem.code)
+    count, title, sentence = len(rows), _TITLES.get(rows[0].problem.code), rows[0].words
+    if all(row.words == sentence for row in rows):
+        return tr("In {count:,} places: {problem}", count=count, problem=sentence)
     if title is not None:
         return tr(title).format(count=f"{count:,}")
     named = zip(*([found.group() for found in _NAME.finditer(row.problem.message)] for row in rows), strict=True)
@@ -142,6 +174,7 @@ def _line_tip(row: ProblemRow) -> str:
 
 COLUMNS: tuple[Column[ProblemRow], ...] = (
     Column(mark("Problem"), lambda row: row.words, REST, _marks, tip=_tip, is_prose=True),
+    Column(mark("For agents"), lambda row: row.means, 150, role=lambda row: "deny" if row.problem.is_error else "text"),
     Column(mark("About"), lambda row: row.about, 180, role=lambda _: "accent", tip=_about_tip),
     Column(mark("Line"), lambda row: row.where, 120, role=lambda _: "accent", tip=_line_tip),
     Column(mark("Fix"), lambda row: row.fix, 76, role=lambda _: "accent", tip=_fix_tip),
@@ -159,12 +192,22 @@ class ProblemModel(ListingModel[ProblemRow]):
         """Kinds that are not as they are at first: open, or folded."""
 
     def set_problems(
-        self, problems: Sequence[Problem], place_of: Callable[[Problem], RulePlace | None] = lambda _: None
+        self,
+        problems: Sequence[Problem],
+        place_of: Callable[[Problem], RulePlace | None] = lambda _: None,
+        error_means: str = "",
     ) -> None:
-        """Show these; `place_of`: where each can be looked at."""
+        """Show these; `place_of`: where each can be looked at, `error_means`: the effect of an error on agents."""
         causes = causes_of(problems)
         new = sorted(problems, key=lambda problem: _order(problem, is_cause=problem in causes))
-        self.show_rows(ProblemRow(problem, place_words(place_of(problem))) for problem in new)
+        self.show_rows(
+            ProblemRow(
+                problem,
+                place_words(place_of(problem)),
+                means=error_means if problem.is_error else _means(problem),
+            )
+            for problem in new
+        )
 
     def show_mends(self, mends: Mapping[Problem, tuple[str, ...]]) -> None:
         """Offer these fixes, by the names of their edits."""
@@ -186,7 +229,8 @@ class ProblemModel(ListingModel[ProblemRow]):
             kinds.setdefault(row.kind, []).append(row)
         for row in rows:
             of_kind = kinds[row.kind]
-            if len(of_kind) < FEWEST:
+            is_same = len(of_kind) == 2 and of_kind[0].words == of_kind[1].words
+            if len(of_kind) < FEWEST and not is_same:
                 yield row
             elif row is of_kind[0]:
                 is_open = (len(of_kind) <= MOST_OPEN) != (row.kind in self._turned)
@@ -380,10 +424,14 @@ class ProblemsPage(Page):
 
     def _refresh(self, _why: object = None) -> None:
         document = self._context.document
-        self.model.set_problems(document.problems, partial(place_of_problem, document))
+        means = tr("no call runs") if document.failure is not None else ""
+        if document.alarm is not None:
+            means = tr("the last good file holds")
+        self.model.set_problems(document.problems, partial(place_of_problem, document), means)
         self.view.setColumnHidden(FIX, not document.is_open)
         if document.is_open and self.isVisible():
             self._context.tasks.start(self._find_fixes(), "problems.fixes", replace=True)
+        self.view.setColumnHidden(MEANS, not any(row.means for row in self.model.every))
         self.view.setColumnHidden(ABOUT, not any(row.about for row in self.model.every))
         errors, warnings = self.model.counts
         words = ", ".join(filter(None, (_count_words(errors, is_error=True), _count_words(warnings, is_error=False))))
