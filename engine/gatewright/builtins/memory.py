@@ -293,7 +293,7 @@ class MemorySaveTool(NoteTool):
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """Append the note."""
-        return Assessment(Action.APPEND, diff=text_of(arguments, "content"))
+        return Assessment(Action.APPEND, diff=blocks.diff_text("new note", "", text_of(arguments, "content")))
 
     async def run(self, arguments: MemorySave, context: ToolExecutionContext) -> JsonValue:
         """Keep it."""

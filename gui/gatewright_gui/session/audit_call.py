@@ -7,7 +7,6 @@ from dataclasses import field
 from typing import Any, cast
 
 from gatewright.workspace.api import (
-    STAGES,
     Address,
     AuditRow,
     Decision,
@@ -38,6 +37,7 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.call_record import line_of
+from gatewright_gui.session.calls import STAGE_NAMES, stage_words
 from gatewright_gui.session.files import pattern_of
 from gatewright_gui.session.verbs.sources import rule_edit
 from gatewright_gui.session.verdict import permission_words
@@ -64,7 +64,6 @@ EVENTS: Mapping[str, str] = {
 }
 _NO_END, _WAITS = mark("no end"), mark("waits")
 _OUTCOMES = {"allow": mark("allowed"), "ask": mark("asked"), "deny": mark("denied")}
-_STAGE_NAMES = tuple(stage.name for stage in STAGES)
 _LONGEST = 80
 _PART = re.compile(r"[^.\[\]]+|\[(\d+)\]")
 
@@ -185,9 +184,9 @@ def _facts(call: LoggedCall, told: Mapping[str, Mapping[str, Any]]) -> Sequence[
     stage = str(decided.get("stage") or "")
     found: list[tuple[str, str]] = []
     if stage and call.verdict != "allow":
-        words = f"{stage} ({decided['code']})" if decided.get("code") else stage
-        if stage in _STAGE_NAMES:
-            number, count = _STAGE_NAMES.index(stage) + 1, len(_STAGE_NAMES)
+        words = f"{stage_words(stage)} ({decided['code']})" if decided.get("code") else stage_words(stage)
+        if stage in STAGE_NAMES:
+            number, count = STAGE_NAMES.index(stage) + 1, len(STAGE_NAMES)
             words = tr("{words}, step {number} of {count}", words=words, number=number, count=count)
         found.append((tr("Decided at"), words))
     if checked is not None:
@@ -315,7 +314,9 @@ class Again:
         if now == then:
             text = tr("Then {was}. Today it would still be {will} at {stage}: {reason}")
         was = words.get(then, then or tr("not decided"))
-        said = text.format(was=was, will=words[now], stage=self.decision.stage, reason=self.decision.reason)
+        said = text.format(
+            was=was, will=words[now], stage=stage_words(self.decision.stage), reason=self.decision.reason
+        )
         lacks = tr("{lacks}: with these it may differ", lacks=self.lacks)
         return f"{said} ({lacks})" if self.lacks else said
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from gatewright.workspace.api import (
-    STAGES,
     Address,
     Decision,
     GatewrightError,
@@ -28,6 +27,7 @@ from gatewright.workspace.api import (
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.calls import (
     CANCELLED,
+    STAGE_NAMES,
     CallRecord,
     CallRequest,
     EarlierCall,
@@ -46,7 +46,6 @@ MAX_WHOLE = 16_000_000
 """Bytes of a result that was cut for the model; of a larger one only what the model gets is kept."""
 _MAX_READ = 200_000
 """Characters of arguments that are read for a call that was given up."""
-_STAGE_NAMES = tuple(stage.name for stage in STAGES)
 
 
 @dataclass(slots=True)
@@ -78,11 +77,11 @@ class CallProgress:
         """The stage at work."""
         if self.is_asked:
             return "approval"
-        return next((name for name in _STAGE_NAMES if name not in self.stages), _STAGE_NAMES[-1])
+        return next((name for name in STAGE_NAMES if name not in self.stages), STAGE_NAMES[-1])
 
 
 def _before(name: str, other: str) -> bool:
-    return _STAGE_NAMES.index(name) < _STAGE_NAMES.index(other)
+    return STAGE_NAMES.index(name) < STAGE_NAMES.index(other)
 
 
 @frozen

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from gatewright.workspace.api import (
+    STAGES,
     Address,
     ArgumentIssue,
     JsonValue,
@@ -16,7 +17,7 @@ from gatewright.workspace.api import (
     frozen,
     printable,
 )
-from gatewright_gui.qt.language import counted, tr
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.call_paths import FilesOf, files_of
 from gatewright_gui.session.readings import BUILT_IN
 
@@ -114,6 +115,31 @@ class RuleLink:
     rule_id: str
     address: Address
     line: int | None
+
+
+STAGE_NAMES = tuple(stage.name for stage in STAGES)
+"""The stages in the gate's order."""
+_STAGE_WORDS = {
+    "parse": mark("read the call"),
+    "lookup": mark("find the tool"),
+    "operation": mark("check operation"),
+    "schema": mark("check arguments"),
+    "arguments": mark("find targets"),
+    "rules": mark("apply limits"),
+    "capability": mark("check grants"),
+    "policy": mark("apply rules"),
+    "permission": mark("check levels"),
+    "approval": mark("ask first"),
+    "execute": mark("run the tool"),
+    "output": mark("check result"),
+    "normalise": mark("shape result"),
+    "truncate": mark("shorten result"),
+}
+
+
+def stage_words(name: str) -> str:
+    """The work of a stage in words; its name where the app knows none."""
+    return tr(_STAGE_WORDS.get(name, name))
 
 
 @frozen

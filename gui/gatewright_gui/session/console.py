@@ -17,7 +17,6 @@ from PySide6.QtCore import QObject, Signal
 from shiboken6 import isValid
 
 from gatewright.workspace.api import (
-    STAGES,
     Approval,
     ApprovalRequest,
     Copied,
@@ -42,7 +41,7 @@ from gatewright_gui.session.call_record import (
     size_of,
     stage_row,
 )
-from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, RuleLink
+from gatewright_gui.session.calls import STAGE_NAMES, CallRecord, CallRequest, Kind, RuleLink
 from gatewright_gui.session.conversation import SessionState, brief, whole
 from gatewright_gui.session.copy import DisposableCopy
 from gatewright_gui.session.document import Document
@@ -53,8 +52,6 @@ from gatewright_gui.session.steps import StepWalk, foreseen_steps
 
 _TOLD = 300
 """So many characters of a message to the user are shown; the whole is in the call."""
-STAGE_NAMES = tuple(stage.name for stage in STAGES)
-"""The stages in the gate's order."""
 DECIDING_NAMES = STAGE_NAMES[: STAGE_NAMES.index("approval") + 1]
 """The stages that a decision passes; the others belong to a call."""
 MAX_STREAMED = 4_000

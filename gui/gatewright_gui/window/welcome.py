@@ -34,7 +34,7 @@ PURPOSE = mark(
 )
 NOTHING = mark("No coding agent and no MCP client was found on this computer.")
 WAYS: tuple[tuple[str, str, str, str], ...] = (
-    ("stop", "shield-x", mark("See it stop a call (60 seconds)"), mark("The demo: an agent that may not delete tries")),
+    ("stop", "shield-x", mark("See it stop a call"), mark("The demo: an agent that may not delete tries")),
     ("new", "folder-plus", mark("New workspace"), mark("Choose a folder; secrets stay hidden; one agent to start")),
     ("open", "folder-open", mark("Open a policy..."), mark("An existing policy.toml")),
     ("import", "plug", mark("Import my MCP tools"), mark("From Claude, VS Code, Cursor, Windsurf, Zed, or a command")),

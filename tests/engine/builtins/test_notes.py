@@ -474,7 +474,8 @@ async def test_operator_sees_what_would_change(tmp_path: Path) -> None:
     await bench.done("ada", "memory_delete", note_id=note_id)
 
     saved, changed, deleted = (request.diff or "" for request in bench.asked)
-    assert "old text" in saved
+    assert saved.splitlines()[0] == "--- new note"
+    assert "+old text" in saved.splitlines()
     assert "-old text" in changed
     assert "+new text" in changed
     assert "-new text" in deleted

@@ -418,7 +418,7 @@ async def test_denied_call_says_by_which_line_and_is_decided_again_filled_in_and
 
     press(page, "activity.again")
     await until(page.detail.again.isVisible)
-    assert page.detail.again.text().startswith("Then denied. Today it would still be denied at permission: ")
+    assert page.detail.again.text().startswith("Then denied. Today it would still be denied at check levels: ")
 
     press(page, "activity.try")
     console = window.shelf.page("try")

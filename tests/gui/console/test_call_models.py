@@ -1,6 +1,7 @@
 """Stages and history, by themselves."""
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.policy.verdict import Verdict
@@ -8,8 +9,8 @@ from gatewright_gui.pages.trial import history_model as callhistory
 from gatewright_gui.pages.trial import stages
 from gatewright_gui.pages.trial.history_model import CallHistoryModel
 from gatewright_gui.pages.trial.stages import StageModel, duration
-from gatewright_gui.session.calls import CallRecord, CallRequest, StageRow
-from gatewright_gui.session.console import DECIDING_NAMES, STAGE_NAMES
+from gatewright_gui.session.calls import STAGE_NAMES, CallRecord, CallRequest, StageRow
+from gatewright_gui.session.console import DECIDING_NAMES
 
 FATAL = QAbstractItemModelTester.FailureReportingMode.Fatal
 
@@ -31,6 +32,14 @@ def test_stages_not_reached_are_told_from_those_at_work(qapp: object) -> None:
     assert [str(model.state_at(at)) for at in range(3)] == ["allow", "deny", "skipped"]
     assert model.index(2, stages.VERDICT).data() == "not reached"
     assert tester.model() is model
+
+
+def test_stages_are_told_by_what_they_do_and_named_in_the_tip(qapp: object) -> None:
+    model = stages.StageModel()
+    rows = [model.index(row, stages.STAGE) for row in range(model.rowCount())]
+    assert len({index.data() for index in rows}.difference(stages.STAGE_NAMES)) == len(stages.STAGE_NAMES)
+    tips = [index.data(Qt.ItemDataRole.ToolTipRole) for index in rows]
+    assert tips == [f"Stage {name}" for name in stages.STAGE_NAMES]
 
 
 def test_stage_that_lets_a_question_pass_is_shown_as_the_one_that_waits(qapp: object) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushB
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright_gui.pages.trial import TrialPage, stages
 from gatewright_gui.qt.prose import ProseLabel
+from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.text_field import LargeTextEdit
 from gatewright_gui.session.calls import StageRow, change_words
 from gatewright_gui.session.verbs import rights, sources
@@ -117,6 +118,31 @@ async def test_run_happens_in_the_copy_and_leaves_the_workspace_alone(demo: Open
     assert dict(state.calls) == {"file.create": 1, "file.read": 1}
 
 
+async def test_page_that_nobody_touched_finds_no_fault_and_offers_one_example_by_one_name(page: TrialPage) -> None:
+    form = page.request.form
+    await until(lambda: form.verdict == "nothing is filled in yet")
+    blank = page.findChild(EmptyState, "console.blank")
+    assert blank is not None
+    offers = [button for button in blank.findChildren(QPushButton) if button.isVisible()]
+    assert [button.text() for button in offers] == [page.request.example_button.text()]
+    QTest.mouseClick(offers[0], Qt.MouseButton.LeftButton)
+    await until(lambda: form.verdict == "the arguments fit")
+    form.set_values({"op": "read", "source": "archive"})
+    await until(lambda: form.verdict == "`read` needs `path`")
+
+
+@pytest.mark.parametrize("height", [600, 655, 700, 720])
+async def test_no_stage_is_cut_in_half(page: TrialPage, height: int) -> None:
+    call(page, op="read", path="README.md")
+    page.decide()
+    await settled(page, 1)
+    page.resize(1000, height)
+    view = page.outcome.stages
+    row = view.rowHeight(0)
+    await until(lambda: view.viewport().height() // row >= 5)
+    await until(lambda: view.viewport().height() % row <= 2)
+
+
 async def test_stages_are_told_as_they_pass(page: TrialPage) -> None:
     seen: list[str] = []
 
@@ -210,7 +236,7 @@ async def test_form_tells_what_the_operation_needs_in_the_words_of_the_gate(page
     assert record.stage == "arguments"
     assert form.verdict in record.reason
     form.set_values({"op": "append", "path": "drafts/report.md", "content": "more"})
-    await until(lambda: form.verdict == "fits the schema")
+    await until(lambda: form.verdict == "the arguments fit")
     page.decide()
     assert (await settled(page, 2)).stage != "arguments"
 

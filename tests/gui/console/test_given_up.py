@@ -47,7 +47,7 @@ async def test_call_that_is_cancelled_at_its_question_ends_and_stays_in_the_hist
     assert record.model_text is None
     assert not page.outcome.strip.isVisible()
     assert not page.outcome.approval.isVisible()
-    assert page.outcome.verdict.accessibleName().startswith("cancelled at stage approval")
+    assert page.outcome.verdict.accessibleName().startswith("cancelled at \u201cask first\u201d")
     told = [label.text() for label in page.outcome.result.none.findChildren(QLabel)]
     assert any("was not run" in text for text in told)
     assert str(page.outcome.model.state_at(page.outcome.model.rowCount() - 1)) == "skipped"

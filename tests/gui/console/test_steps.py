@@ -13,8 +13,7 @@ from gatewright.workspace import Workspace
 from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.pages.trial.steps_pane import CALL, REASON, VERDICT
 from gatewright_gui.session.call_record import record_text
-from gatewright_gui.session.calls import CallRecord
-from gatewright_gui.session.console import STAGE_NAMES
+from gatewright_gui.session.calls import STAGE_NAMES, CallRecord
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, settled, until
 

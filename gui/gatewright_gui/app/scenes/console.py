@@ -153,7 +153,7 @@ def send(tour: Tour, page: TrialPage, button: str, reply: Callable[[], None] | N
         reply()
     tour.until(lambda: len(page.console.records) > calls and not page.console.is_busy, "the call")
     record, model = page.console.records[-1], tour.model_of("console.stages")
-    drawn = dict(zip(column(model, stages.STAGE), column(model, role=stages.STATE), strict=True))
+    drawn = dict(zip(stages.STAGE_NAMES, column(model, role=stages.STATE), strict=True))
     wanted = {row.name: str(row.verdict) for row in record.stages}
     tour.check("each stage that passed is drawn", {name: drawn.get(name) for name in wanted}, wanted)
     return record

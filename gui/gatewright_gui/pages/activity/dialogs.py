@@ -15,6 +15,7 @@ from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.audit_call import Mending
+from gatewright_gui.session.calls import stage_words
 
 
 class RuleDialog(FormDialog):
@@ -97,4 +98,4 @@ class CompareDialog(FormDialog):
 def cause_words(row: NotedCount) -> str:
     """The verdict of enforcing, with its stage and rule."""
     verdict = tr("denied") if row.verdict == "deny" else tr("asked first")
-    return f"{verdict}, {row.stage}" + (f": {label_text(row.rule, 80, keep='')}" if row.rule else "")
+    return f"{verdict}, {stage_words(row.stage)}" + (f": {label_text(row.rule, 80, keep='')}" if row.rule else "")

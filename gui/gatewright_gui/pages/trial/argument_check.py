@@ -160,7 +160,7 @@ def _syntax_fault(text: str, error: JsonRefused) -> TextFault:
 
 
 SETTLE_MS = 150
-FITS = mark("fits the schema")
+FITS = mark("the arguments fit")
 Fault = PlaceFault | TextFault
 Find = Callable[[ArgumentChecker | None], Callable[[], Sequence[Fault]] | None]
 
@@ -220,8 +220,12 @@ class FaultLine(QWidget):
         """The text that it says."""
         return self._words.text
 
-    def show_faults(self, faults: Sequence[Fault], fine: str = FITS) -> None:
-        """Say the first of them; `fine`: what is said where there is none."""
+    def show_faults(self, faults: Sequence[Fault], fine: str = FITS, *, is_begun: bool = True) -> None:
+        """Say the first of them; `fine`: what is said where there is none. Nothing is wrong before anybody began."""
+        if faults and not is_begun:
+            self._icon.set_icon("info", "muted")
+            self._words.set_text(tr("nothing is filled in yet"))
+            return
         first = faults[0] if faults else None
         role = "deny" if isinstance(first, TextFault) and first.is_syntax else "ask" if faults else "allow"
         self._icon.set_icon("circle-alert" if faults else "circle-check", role)

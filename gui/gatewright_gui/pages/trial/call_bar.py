@@ -5,6 +5,7 @@ The keys stay where they were: what is disabled or hidden for a while would hand
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QWidget
+from shiboken6 import isValid
 
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.trial.outcome import OutcomePanel
@@ -14,6 +15,7 @@ from gatewright_gui.qt.layout import keep_room, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.tight_row import TightRow
+from gatewright_gui.session.call_record import find_lines
 from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, StageRow, StepRow
 from gatewright_gui.session.console import Console
 from gatewright_gui.session.question import PendingApproval
@@ -173,6 +175,13 @@ class CallBar(TightRow):
         if self._console.is_busy:
             self._outcome.ask(question)
             self._context.navigator.tell_question(open_=True)
+            self._context.tasks.start(self._find_lines(question), "console.lines", replace=True)
+
+    async def _find_lines(self, question: PendingApproval) -> None:
+        """Find where the rules stand that ask."""
+        lines = await find_lines(self._context.document, filter(None, question.places))
+        if isValid(self) and self._outcome.approval.question is question:
+            self._outcome.approval.set_lines(lines)
 
     def _resume(self) -> None:
         self._context.navigator.tell_question(open_=False)

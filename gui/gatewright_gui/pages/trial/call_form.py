@@ -126,6 +126,11 @@ class CallForm:
                 raise FieldFault(tr("`{path}`: {fault}; the JSON side sends it as it is", path=where, fault=fault))
         return deepcopy(self._root)
 
+    @property
+    def is_begun(self) -> bool:
+        """True once any argument but the operation is given."""
+        return not self._root.keys() <= {self.selector}
+
     def values_as_far(self) -> dict[str, JsonValue]:
         """The values that can be sent; fields with broken JSON are left out, items with it null."""
         root = deepcopy(self._root)

@@ -22,7 +22,7 @@ from gatewright_gui.qt.widget import Chip, CodeView, EmptyState, Segmented, Tabl
 from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.item_view import Delegate, embolden, put_icon, tint
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.session.calls import CallRecord, change_words, cut, visible
+from gatewright_gui.session.calls import CallRecord, change_words, cut, stage_words, visible
 
 MAX_COMPARED = 200_000
 """Characters of one text that are compared; the rest is left out, which is said."""
@@ -78,7 +78,7 @@ def _facts(first: CallRecord, second: CallRecord) -> Iterator[Pair]:
     verdicts = str(first.verdict), str(second.verdict)
     yield Pair(tr("verdict"), outcome_text(verdicts[0]), outcome_text(verdicts[1]), verdicts)
     for name, words in (
-        (tr("decided at stage"), [f"{record.stage} \u00b7 {record.code}" for record in both]),
+        (tr("decided at"), [f"{stage_words(record.stage)} \u00b7 {record.code}" for record in both]),
         (tr("reason"), [record.detail or record.reason for record in both]),
         (tr("rule"), [record.rule.rule_id if record.rule is not None else tr("none") for record in both]),
         (tr("for the model"), [_message(record) for record in both]),

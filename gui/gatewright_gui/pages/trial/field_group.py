@@ -327,7 +327,7 @@ class _Untaken(QWidget):
             self.button.set_icon("chevron-down", tr("Hide the arguments that are not taken"))
         else:
             self.button.set_icon("chevron-right", tr("Show the arguments that are not taken"))
-        self._said.set_text(tr("not taken by {operation}: {names}", operation=operation, names=", ".join(names)))
+        self._said.set_text(tr("not for {operation}: {names}", operation=operation, names=", ".join(names)))
 
 
 class RootBody(ObjectBody):

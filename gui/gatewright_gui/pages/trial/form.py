@@ -135,7 +135,7 @@ class FormPane(QWidget):
     def fill_example(self, known: Mapping[str, str] | None = None) -> None:
         """Arguments that the chosen operation would take. `known`: by `path` and `label` what is really there."""
         values = example_values(self.form)
-        is_begun = bool(self.form.values_as_far().keys() - {self.form.selector})
+        is_begun = self.form.is_begun
         for name in values:
             kind = "path" if self.files_for((name,)) is not None else name
             is_open = values[name] == ANY_TEXT or kind == name  # what a tool's author names is not there
@@ -339,7 +339,7 @@ class FormPane(QWidget):
         self._scroll.setWidget(holder)
         self._tabs.start()
         self._check.start()
-        self._foot.show_faults(self._faults)
+        self._foot.show_faults(self._faults, is_begun=self.form.is_begun)
         self.changed.emit()
 
     def _filter(self, text: object) -> None:
@@ -391,7 +391,7 @@ class FormPane(QWidget):
         for row in self.findChildren(FieldRow):
             if row.is_live:
                 row.show_fault(told.get(row) or self.form.view(row.path).fault)
-        self._foot.show_faults(self._faults)
+        self._foot.show_faults(self._faults, is_begun=self.form.is_begun)
 
     def _lay_out(self) -> None:
         self._foot = FaultLine("console.formfault")

@@ -252,10 +252,11 @@ class OutcomePanel(QWidget):
             )
         else:
             words = tr(
-                "Fill in a call as an agent would make it. Decide (Ctrl+Return) says what the gate would do. "
+                "Fill in a call as an agent would make it, or begin with an example. "
+                "Decide (Ctrl+Return) says what the gate would do. "
                 "Run in copy (Ctrl+Shift+Return) makes it in a copy of the workspace, and your files stay as they are."
             )
-        title, example = tr("What would the gate say?"), tr("Fill in an example")
+        title, example = tr("What would the gate say?"), tr("Example")
         self.blank.set_state("terminal", title, words, action=example)
         self._show_blank(is_blank=True)
 

@@ -34,8 +34,8 @@ from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget import SectionHeader, TableView
 from gatewright_gui.qt.widget.button import icon_button
 from gatewright_gui.qt.widget.item_view import Delegate, put_icon, tint
-from gatewright_gui.session.calls import RuleLink, StageRow
-from gatewright_gui.session.console import DECIDING_NAMES, STAGE_NAMES
+from gatewright_gui.session.calls import STAGE_NAMES, RuleLink, StageRow, stage_words
+from gatewright_gui.session.console import DECIDING_NAMES
 
 STAGE, VERDICT, REASON, RULE, TIME = range(5)
 HEADERS = (mark("Stage"), mark("Verdict"), mark("Reason"), mark("Rule"), mark("Time"))
@@ -167,6 +167,8 @@ class StageModel(FlatModel):
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return self._text(index.row(), index.column())
+            case Qt.ItemDataRole.ToolTipRole if index.column() == STAGE:
+                return tr("Stage {name}", name=STAGE_NAMES[index.row()])
             case Qt.ItemDataRole.ToolTipRole:
                 return self._text(index.row(), index.column()) or None
             case Qt.ItemDataRole.AccessibleTextRole:
@@ -182,7 +184,7 @@ class StageModel(FlatModel):
         name = STAGE_NAMES[row]
         found = self._rows.get(name)
         if column == STAGE:
-            return name
+            return stage_words(name)
         if found is None:
             if column == TIME:
                 return self._so_far(row)
@@ -238,7 +240,7 @@ _MAX_LINES = 4
 _WIDE_FROM = 620
 _RULE_FROM = 520
 """Pixels from which on a column says in which line the rule stands; the menu of a stage leads to it anyway."""
-_WIDE, _NARROW = (98, 130, 78, 86), (92, 104, 66, 68)
+_WIDE, _NARROW = (128, 130, 78, 86), (122, 104, 66, 68)
 """Stage, verdict, rule, time."""
 
 
@@ -326,6 +328,7 @@ class StagePane(QWidget):
         widths = _WIDE if self.width() >= _WIDE_FROM else _NARROW
         self.view.setColumnHidden(RULE, self.width() < _RULE_FROM)
         words = (*map(outcome_text, ("allow", "ask", "deny")), tr("not reached"))
+        self._show_whole_rows()
         for column, least in zip((STAGE, VERDICT, RULE, TIME), widths, strict=True):
             width = verdict_width(self.view, least, words) if column == VERDICT else least
             if not self.view.isColumnHidden(column) and self.view.columnWidth(column) != width:
@@ -341,7 +344,7 @@ class StagePane(QWidget):
     def _tell(self, *_what: object) -> None:
         row = self._row()
         reason = self.model.reason_at(row) if row >= 0 else ""
-        told = f"{STAGE_NAMES[row]}: {reason}" if reason else ""
+        told = f"{stage_words(STAGE_NAMES[row])}: {reason}" if reason else ""
         if told != self.detail.text():
             self.detail.setText(told)
             self.detail.setToolTip(tip_text(plain(reason)))
@@ -349,11 +352,24 @@ class StagePane(QWidget):
             self._below.setVisible(bool(reason))
             self._limit()
 
+    @property
+    def _other_height(self) -> int:
+        """Pixels of the heading, and of what is told of the chosen stage."""
+        below = self.detail.maximumHeight() + 8 if not self._below.isHidden() else 0
+        return max(self._head.sizeHint().height(), self._head.minimumHeight()) + below
+
     def _limit(self) -> None:
         """No higher than all stages, and what is told of the chosen one."""
-        below = self.detail.maximumHeight() + 8 if not self._below.isHidden() else 0
-        head = max(self._head.sizeHint().height(), self._head.minimumHeight())
-        self.setMaximumHeight(head + self.view.maximumHeight() + below)
+        self.setMaximumHeight(self._other_height + self._height_of(self.model.rowCount()))
+        self._show_whole_rows()
+
+    def _height_of(self, rows: int) -> int:
+        return rows * _ROW + self.view.horizontalHeader().sizeHint().height() + 4
+
+    def _show_whole_rows(self) -> None:
+        """Cut no stage in half at the foot of the table."""
+        rows = (self.height() - self._other_height - self._height_of(0)) // _ROW
+        self.view.setMaximumHeight(self._height_of(min(max(rows, _FEWEST), self.model.rowCount())))
 
     def _follow_rule(self, index: QModelIndex) -> None:
         if index.column() == RULE:
@@ -396,8 +412,6 @@ class StagePane(QWidget):
         view.clicked.connect(self._follow_rule)
         view.activated.connect(self._go_to_rule)
         view.selectionModel().selectionChanged.connect(self._tell)
-        rows = self.model.rowCount() * view.verticalHeader().defaultSectionSize()
-        view.setMaximumHeight(rows + header.sizeHint().height() + 4)
         view.setMinimumHeight(_FEWEST * _ROW + header.sizeHint().height())
         return view
 
@@ -405,7 +419,7 @@ class StagePane(QWidget):
         self._head = SectionHeader(tr("Stages"))
         copy = aligned(self.copy_button, Qt.AlignmentFlag.AlignTop)
         self._below = holding(row_of(stretch(self.detail), copy, margins=(2, 1, 1, 0)))
-        column_of(self._head, stretch(self.view), self._below, into=self)
+        column_of(self._head, stretch(self.view), self._below, stretch(factor=0), into=self)
         self._limit()
 
 

@@ -23,7 +23,7 @@ from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, Segmented, VerdictBadge
 from gatewright_gui.qt.widget.button import icon_button, text_button
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, RuleLink, laid_out
+from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, RuleLink, laid_out, stage_words
 
 
 class ExactDialog(QDialog):
@@ -164,7 +164,7 @@ class VerdictPanel(QWidget):
             self._role = "neutral"
         self._status.set_chip(tr(word), "triangle-alert", "ask")
         self._status.setVisible(failed)
-        at = tr("at stage {stage}", stage=record.stage)
+        at = tr("at \u201c{stage}\u201d", stage=stage_words(record.stage))
         passed = record.verdict == "allow" and not record.is_cancelled
         self._at.set_text("" if passed else at, record.code)
         self._live.setVisible(record.is_live)
@@ -212,7 +212,7 @@ class VerdictPanel(QWidget):
         else:
             self._then.set_chip(tr("then {before}, now {now}", before=before, now=now), "history", "ask")
         words = tr(
-            "The same call at {time}: {verdict} at stage {stage}", time=when, verdict=before, stage=earlier.stage
+            "The same call at {time}: {verdict} at {stage}", time=when, verdict=before, stage=stage_words(earlier.stage)
         )
         words = f"{words} ({earlier.code})"
         named(self._then, spoken=words, tip=words)
