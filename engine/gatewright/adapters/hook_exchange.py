@@ -46,7 +46,7 @@ _FALLBACKS = {
     "copilot": (0, '{"permissionDecision":"deny","permissionDecisionReason":%s}'),
     "cursor": (0, '{"permission":"deny","user_message":%s,"agent_message":%s}'),
 }
-"""The denial of hosts that do not take exit code 2 and standard error for one: exit code, and text for the reason."""
+"""The denial for hosts that do not take exit code 2 for one: exit code, and text with a place for the reason."""
 
 
 end = posix._exit  # pyright: ignore
@@ -77,7 +77,7 @@ def main(words: list[str]) -> int:
             Gate(options, deadline_s).connect().ask(b"end")
             return 0
         message = _all_of(0)
-        if "report" in options:  # of a call that ended: without the gate that waits for it nobody needs it
+        if "report" in options:  # the end of a call, which only a gate that serves already waits for
             return _report(host, options, message)
         connection = Gate(options, deadline_s).reach()
         left_ms = max(0, int((deadline_s - time.monotonic()) * 1000))
@@ -91,7 +91,7 @@ def main(words: list[str]) -> int:
 
 
 def _pass_answer(answer: bytes) -> int:
-    """Print what the gate has the host read, and return the exit code. Raises Refused for what no host reads."""
+    """Print the gate's answer for the host, and return its exit code. Raises Refused for one that no host can read."""
     code, size = answer[1], int.from_bytes(answer[2:6], "big")
     said, more = answer[6 : 6 + size], answer[6 + size :]
     if code not in {0, DENIED_EXIT} or len(said) != size or (said and not _is_object(said.decode())):
@@ -313,7 +313,7 @@ class Gate:
         return number
 
     def _start(self) -> int:
-        """Start the gate for itself alone; returns a pipe that ends with it."""
+        """Start the gate as a process that outlives this one; return a pipe that ends with the gate."""
         ours, theirs = posix.pipe()
         posix.set_blocking(ours, False)
         child = posix.fork()

@@ -1,7 +1,7 @@
 """Rules of coding agents as a policy that is at most as open: the part that is the same for every format.
 
-A reader of a format says what each of its rules is about, and a `Draft` gathers that. Leaving out a rule opens
-something, unless the rule allowed something. So a forbidding rule is left out only if it surely forbids nothing here;
+A reader of a format says what each of its rules is about, and a `Draft` gathers that. To leave out a rule opens
+something, unless the rule is one that allows. So a forbidding rule is left out only if it surely forbids nothing here;
 one without an exact equivalent becomes stricter, or a note names it. Places are compared in each spelling that leads to
 them: with links and without, below the home folder, and by any case where the disk ignores it.
 """
@@ -228,8 +228,8 @@ class Draft:
     """A policy of one agent in the making. ``title``: the program whose rules it takes.
 
     ``in_order``: the first rule about a file counts, else the strictest. ``default``: the level of a file without a
-    rule. ``allowing``: the level that permission to change a file gives. ``others``: what becomes of commands without a
-    rule there, which are denied here; ``asks_alone``: if no command is allowed, all ask first.
+    rule. ``allowing``: the level that permission to change a file gives. ``others``: the host's verdict on commands
+    without a rule, which are denied here; ``asks_alone``: if no rule allows a command, every command asks first.
     """
 
     def __init__(self, agent_id: str, title: str, places: Places, *, in_order: bool = False) -> None:
@@ -239,7 +239,7 @@ class Draft:
         self.lists = self.runs = True
         self.others, self.asks_alone = Verdict.ASK, False
         self.sees_through = frozenset[str]()
-        """The programs behind which this host too judges the command. Behind others one asks first here."""
+        """The programs that start a command which this host judges too. A command that others start asks first here."""
         self.asks: set[str] = set()
         """The tools and operations that ask first, whatever else is said."""
         self._levels: list[tuple[str, Permission, str]] = []

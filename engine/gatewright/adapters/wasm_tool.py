@@ -248,7 +248,7 @@ class _Output:
 def module_folders(
     confinement: Confinement, folder: Path, views: Callable[[Confinement], Mapping[str, View]]
 ) -> tuple[Folder, ...]:
-    """Return a module's places as the module needs them. Raises WorkspaceError for a place that WASI cannot enforce."""
+    """Return the places of a module as folders for WASI. Raises WorkspaceError for one that WASI cannot enforce."""
     top = os.path.realpath(folder)
     for place in confinement.places:
         if place.use is PlaceUse.SNAPSHOT:

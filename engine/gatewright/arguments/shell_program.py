@@ -104,7 +104,7 @@ _LISTING = names("ls dir vdir")
 _DESCENDING = names("ack ag fd fdfind rgrep tree du")
 _GREP_FLAGS = "rRniIlLHhcowvxEFPsqzZaU"
 _SEARCHING = {**dict.fromkeys(("grep", "egrep", "fgrep"), _GREP_FLAGS), "rg": "niIlcvwxSsFLNHUPopu0az"}
-"""The letters of options without a value; behind other letters, any argument may be the place to search."""
+"""The letters of options without a value; after any other option, every argument may be the place to search."""
 _VERSION = late_regex(r"[-.]?[0-9][0-9.]*\Z")
 
 

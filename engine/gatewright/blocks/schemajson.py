@@ -364,7 +364,7 @@ def _window(text: str, viewport: Viewport) -> str:
 
 
 def _line_begin(text: str, lines: int) -> int | None:
-    """Return the offset behind so many lines; None if the text has no more."""
+    """Return the offset after that many lines; None if nothing follows them."""
     at = 0
     for _ in range(lines):
         at = text.find("\n", at) + 1

@@ -3,16 +3,17 @@ outcome again.
 
 The key of such a call is agent, user, conversation and call id; its digest is the call's id in the log. The row with
 which it begins is the truth: a writer of the log refuses a second one in the same transaction, and the row also names
-the answer that the call spends. Whatever a process dies between, the log then says whether the call began. The store of
-questions and the kept outcomes only follow: an answer whose call has begun is removed later, and an outcome counts if
-the row of the end names its digest. A call that began and has no end runs as long as its process holds a file; after
-that its end is unknown, and it is never repeated.
+the answer that the call spends. Wherever a process dies, the log says whether the call began. The store of questions
+and the kept outcomes only follow: an answer whose call has begun is removed later, and an outcome counts if the row of
+the end names its digest. A call that began and has no end runs as long as its process holds a file; after that its end
+is unknown, and it is never repeated.
 
 Without a conversation a call id names a question and no more: the answer is spent once, and a replay is a new call.
 
-The steps of a composition are named calls too, by its id and their number. If a step waits, so does the composition: a
-row takes back its beginning, and made again it runs anew, while its finished steps tell their outcomes. So does one
-whose process has died. ``run`` in its rows is the same for all that, and names its steps where no conversation does.
+The steps of a composition are named calls too, by its id and their number. If a step waits, the composition waits too:
+a row takes back its beginning. When its program makes it again, it runs anew, and its finished steps tell their
+outcomes; the same holds if its process has died. All these runs have the same ``run`` in their rows, which names the
+steps if there is no conversation.
 
 More than 450 lines, since what makes a call happen once is read best in one place.
 """
@@ -183,7 +184,7 @@ class Claim:
         return self.whole or WholeCall(self.tool, self.arguments, self.call_key)
 
     def step(self, number: int) -> Claim:
-        """The call of a step of it, a composition."""
+        """The claim of a step, if the call is a composition."""
         below = Claim(
             self.ledger, f"{self.call_key}:{number}", self.conversation, suspends=self.suspends, waits=self.waits
         )
@@ -300,10 +301,10 @@ class ClaimedRun(CallRun):
         return await self._resume(self._question, answer)
 
     def _find(self) -> tuple[tuple[tuple[ApprovalRequest, Approval | None], ...], Past | None] | None:
-        """Read the call, and find its questions with their answers; without any, which decide what counts of it, its
-        rows too. None for arguments that are not JSON. Raises WorkspaceError.
+        """Read the call, and find its questions with their answers; only if it has none, its rows in the log count.
 
-        All of this in one step of a thread: a hook waits for each.
+        Return None for arguments that are not JSON. Raises WorkspaceError. All of this is one task for a thread, since
+        a hook waits for each task.
         """
         claim = self._claim
         if not claim.read(self._first):

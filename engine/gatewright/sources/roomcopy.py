@@ -430,14 +430,14 @@ def remove_tree(folder: str) -> None:
 
 
 def mark_of(status: os.stat_result) -> Mark:
-    """Return the mark of a file; the marks of names in a folder are their own."""
+    """Return the mark of a file; that of a folder leaves out its times, since each name in it has a mark of its own."""
     is_folder = stat.S_ISDIR(status.st_mode)
     times = () if is_folder else (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return status.st_mode, status.st_dev, status.st_ino, *times
 
 
 def _is_same(one: Mark | None, other: Mark | None) -> bool:
-    """Tell whether two marks mean the same unchanged thing; names in a folder have marks of their own."""
+    """Tell whether nothing changed between two marks; any two folders count as the same."""
     if one is None or other is None:
         return one is other
     return (stat.S_ISDIR(one[0]) and stat.S_ISDIR(other[0])) or one == other
