@@ -47,11 +47,11 @@ def file_text(workspace: Workspace) -> FileText:
     if on_disk is None:
         return FileText(text, "", True, outline)
     if on_disk == saved:
-        difference = _difference(saved, text, tr("on disk"), tr("unsaved"))
+        difference = difference_of(saved, text, tr("on disk"), tr("unsaved"))
     elif workspace.is_dirty:
-        difference = _difference(on_disk, over, tr(BY_OTHERS), tr("what saving over it writes"))
+        difference = difference_of(on_disk, over, tr(BY_OTHERS), tr("what saving over it writes"))
     else:
-        difference = _difference(saved, on_disk, tr("as it was read here"), tr(BY_OTHERS))
+        difference = difference_of(saved, on_disk, tr("as it was read here"), tr(BY_OTHERS))
     return FileText(text, difference, outline=outline)
 
 
@@ -100,7 +100,7 @@ def offer_of(workspace: Workspace, name: str, unsaved: UnsavedPolicy) -> Offer:
         text = workspace.text_under(after) if is_outdated else text
     except EditRefused:
         edit = None
-    difference = _difference(saved, text, tr("on disk"), tr("unsaved"))
+    difference = difference_of(saved, text, tr("on disk"), tr("unsaved"))
     return Offer(name, unsaved, edit, is_outdated, difference)
 
 
@@ -130,7 +130,8 @@ def edit_from_text(workspace: Workspace, over: str, text: str) -> tuple[Edit, st
     return workspace.typed_edit(tr("policy as text"), over, text)
 
 
-def _difference(before: str, after: str, name: str, other: str) -> str:
+def difference_of(before: str, after: str, name: str, other: str) -> str:
+    """The unified diff of two texts; empty where they are equal."""
     diff = difflib.unified_diff(before.splitlines(), after.splitlines(), name, other, n=3, lineterm="")
     return "" if before == after else "\n".join(diff) + "\n"
 

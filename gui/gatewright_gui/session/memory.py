@@ -35,7 +35,7 @@ from gatewright.workspace.api import (
     type_name,
     whole_value,
 )
-from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.session.block_access import BlockAccess, BlockRight, access
 from gatewright_gui.session.calls import cut
 from gatewright_gui.session.document import Document
@@ -95,13 +95,13 @@ class BlockRow:
 
     @property
     def size_words(self) -> str:
-        """`1,203 of 2,000 chars`, or without a limit `1,203 chars`."""
+        """`1,203 of 2,000 characters`, or without a limit `1,203 characters`."""
         if self.info is None:
             return tr("cannot be opened")
-        chars, limit = f"{self.info.size.chars:,}", self.record.char_limit
+        chars, limit = self.info.size.chars, self.record.char_limit
         if not limit:
-            return tr("{chars} chars", chars=chars)
-        return tr("{chars} of {limit} chars", chars=chars, limit=f"{limit:,}")
+            return counted(chars, "character", "characters")
+        return tr("{count:,} of {limit:,} characters", count=chars, limit=limit)
 
     def access_of(self, agent_id: str, rights: Mapping[str, tuple[BlockRight, ...]], sources: set[str]) -> BlockAccess:
         """The access of an agent to it; ``sources``: the ids of those that the agent has."""

@@ -26,6 +26,7 @@ from gatewright_gui.pages.access.memory.create_dialog import CreateDialog
 from gatewright_gui.pages.access.memory.history_pane import StepModel
 from gatewright_gui.pages.access.memory.text_dialog import TextDialog
 from gatewright_gui.qt.dialog import QuestionDialog
+from gatewright_gui.qt.widget.label import ElidedLabel
 from gatewright_gui.session.block_access import GROUPS, BlockAccess
 from gatewright_gui.session.memory import WHO, Blocks
 from gatewright_gui.session.opening import folder_of_unsaved
@@ -153,13 +154,17 @@ async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
 
 async def test_list_says_of_each_block_what_it_is_and_what_the_agent_may_do(bench: Bench) -> None:
     view = bench.page.blocks.view
+    assert view.hasFocus()
+    of = bench.page.findChild(ElidedLabel, "memory.of")
+    assert of is not None
+    assert of.text.startswith("Memory of operator: texts, lists and fields")
     assert view.selectionModel().isSelected(view.currentIndex()), "the row of the block that is shown is filled"
     blocks = bench.other.blocks("")
     blocks.create("rules", author="x", content="no shoes", permission=Permission.READ_ONLY)
     await until(lambda: bench.page.blocks.model.find("rules") >= 0)
     await settled(bench.window)
 
-    assert bench.line("persona").facts.startswith("core text · 4 of 60 chars · ")
+    assert bench.line("persona").facts.startswith("text · 4 of 60 characters · changed ")
     assert bench.line("persona").facts.endswith(" · always seen")
     assert "read_write" not in bench.line("persona").facts, "what the agent may do stands beside it"
     assert [bench.line(label).may[0] for label in ("persona", "tea", "rules")] == [

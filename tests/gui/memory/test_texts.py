@@ -95,10 +95,13 @@ async def test_note_that_somebody_else_changed_is_not_written_over_unseen(bench:
     await part(bench, "notes")
     pane = bench.page.notes
     assert pane.editor.text == "tea"
+    assert not pane.difference.isVisible()
     QTest.keyClicks(pane.editor, "green ")
+    assert pane.difference.text.splitlines()[-2:] == ["-tea", "+green tea"]
     store.update(note_id, "coffee")
     await until(lambda: texts(pane) == ["coffee"])
     assert pane.editor.text == "green tea"
+    assert pane.difference.text.splitlines()[-2:] == ["-coffee", "+green tea"], "what saving would write over"
     bench.press("memory.save_note")
     await settled(bench.window)
     assert "somebody else changed the note" in pane.bar.text.casefold()
@@ -106,6 +109,7 @@ async def test_note_that_somebody_else_changed_is_not_written_over_unseen(bench:
     bench.press("memory.save_note")
     await settled(bench.window)
     assert (store.content(note_id), pane.editor.text) == ("green tea", "green tea")
+    assert not pane.difference.isVisible()
 
 
 async def test_typed_note_is_there_in_the_next_window_and_goes_over_no_later_text_unseen(tmp_path: Path) -> None:

@@ -31,12 +31,12 @@ class BlockLine:
 
     @property
     def facts(self) -> str:
-        """`core text · 1,203 of 2,000 chars · 3 min ago · shared · always seen`; the level where no agent is chosen."""
+        """`text · 1,203 of 2,000 characters · changed 3 min ago · shared · always seen`; the level of a shared one."""
         row, record = self.row, self.row.record
         level = [self.level] if self.level and not self.may[0] else []
         marks = [word for word, holds in ((tr("shared"), not record.owner), (tr("pinned"), record.pinned)) if holds]
         place = [tr("always seen")] if row.position is not None else []
-        facts = [row.kind_words, row.size_words, *level, ago_words(record.updated_at)]
+        facts = [row.kind, row.size_words, *level, tr("changed {ago}", ago=ago_words(record.updated_at))]
         return " · ".join([*facts, *marks, *place])
 
     @property
@@ -49,12 +49,14 @@ class BlockLine:
         """All of it, for whoever listens and for the tooltip."""
         row = self.row
         may = [tr("the agent {may}", may=self.may[0])] if self.may[0] else []
-        told = "; ".join((*may, self.facts, *[tr("not saved yet")] * self.has_draft))
+        told = "; ".join((*may, row.kind_words, self.facts, *[tr("not saved yet")] * self.has_draft))
         return "\n".join(filter(None, (f"{row.label}: {told}", row.record.description, row.problem)))
 
     def has(self, wanted: str) -> bool:
         """Tell whether every word of a filter is in it."""
-        text = f"{self.row.label} {self.facts} {self.level} {self.may[0]} {self.row.record.description}".casefold()
+        row = self.row
+        parts = (row.label, row.kind_words, self.facts, self.level, self.may[0], row.record.description)
+        text = " ".join(parts).casefold()
         return all(word in text for word in wanted.casefold().split())
 
 

@@ -204,7 +204,11 @@ class BlocksPane(QWidget):
         else:
             self.empty.set_unknown()
         self.new_button.setEnabled(self._is_known)
-        self._stack.setCurrentWidget(self._whole if self._found.rows else self.empty)
+        shown = self._whole if self._found.rows else self.empty
+        if self._stack.currentWidget() is not shown:
+            self._stack.setCurrentWidget(shown)
+            if self.isAncestorOf(self.window().focusWidget() or self.window()):
+                self.main_view().setFocus()  # the list, where Qt would give the keys to the first button
         self._tell_count()
 
     def _line(self, row: BlockRow, sources: set[str]) -> BlockLine:

@@ -20,12 +20,12 @@ from gatewright_gui.session.watch import MemoryWatch
 
 _NAMED = 6
 """So many foreign files are named in the question about them."""
-SHARED = mark("shared by all agents")
+SHARED = mark("Memory shared by all agents")
 PARTS = (
-    ("blocks", mark("Blocks"), mark("Texts, lists and fields that the agent keeps under labels")),
-    ("notes", mark("Notes"), mark("What agents keep for a user that they work for")),
-    ("archive", mark("Archive"), mark("Texts that are kept for good and found by their words")),
-    ("conversations", mark("Conversations"), mark("What was recorded of the agent's conversations")),
+    ("blocks", mark("Blocks"), mark("texts, lists and fields that last from call to call, each under a label")),
+    ("notes", mark("Notes"), mark("What agents remember of a user that they work for")),
+    ("archive", mark("Archive"), mark("texts that are kept for good and found again by their words")),
+    ("conversations", mark("Conversations"), mark("what was said and recorded; only to be read")),
 )
 
 
@@ -97,9 +97,10 @@ class MemoryPage(Page):
 
     def _tell_part(self) -> None:
         """Say whose memory it is and what the part of it holds; notes are of a user, whichever agent kept them."""
-        whose = () if self.part.current == "notes" else (self.agent_id or tr(SHARED),)
+        of = tr("Memory of {agent}", agent=self.agent_id) if self.agent_id else tr(SHARED)
+        whose = () if self.part.current == "notes" else (of,)
         about = next((tr(words) for key, _, words in PARTS if key == self.part.current), "")
-        self._of.set_text(" \u00b7 ".join((*whose, about)))
+        self._of.set_text(": ".join((*whose, about)))
 
     def _refresh(self) -> None:
         if self.isVisible():

@@ -19,7 +19,7 @@ from gatewright_gui.pages.access.memory.value_pane import memory_button
 from gatewright_gui.pages.access.memory.weight_field import WeightField
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, run_dialog
-from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -30,6 +30,7 @@ from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.qt.widget.text_field import LargeTextEdit, SearchField
 from gatewright_gui.session.calls import cut
+from gatewright_gui.session.filetext import difference_of
 from gatewright_gui.session.memory import way_out
 from gatewright_gui.session.remembered import Remembered, TextRow
 from gatewright_gui.session.unsaved import Typed, TypedText
@@ -171,7 +172,9 @@ class TextsPane(QWidget):
         if row is not None:
             at = "" if row.at_s is None else datetime.fromtimestamp(row.at_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
             self.about.set_text(
-                " · ".join(filter(None, (row.about, at, tr("{count:,} chars", count=len(row.text)), row.metadata)))
+                " · ".join(
+                    filter(None, (row.about, at, counted(len(row.text), "character", "characters"), row.metadata))
+                )
             )
             self._show_text(row)
 
@@ -332,7 +335,10 @@ class NotesPane(TextsPane):
     def _text_view(self) -> QWidget:
         self.editor = named(LargeTextEdit(tr("The note")), "memory.note_text")
         self.editor.edited.connect(self._tell)
-        return self.editor
+        self.difference = named(CodeView(tr("What saving changes in the note")), "memory.note_difference")
+        self.difference.set_wrapping(on=True)
+        self.difference.hide()
+        return holding(row_of(stretch(self.editor), stretch(self.difference), space=2))
 
     def _mark(self, _: object) -> object:
         return self._remembered.note_mark(self._user)
@@ -381,7 +387,12 @@ class NotesPane(TextsPane):
         self.new_button.setEnabled(bool(self.user.currentText().strip()))
         if editing is None:
             self.save_button.setEnabled(False)
+            self.difference.hide()
             return
+        row = self.current
+        kept = row.text if row is not None and row.text_id == editing.text_id else editing.text
+        self.difference.set_diff(difference_of(cut(kept), cut(typed), tr("kept now"), tr("saved then")))
+        self.difference.setVisible(typed != editing.text)
         self._typed.put(_name(editing), TypedText(typed, editing.text) if typed != editing.text else None)
         self.save_button.setEnabled(typed != editing.text and bool(typed.strip()))
 
