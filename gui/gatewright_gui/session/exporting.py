@@ -85,18 +85,27 @@ def next_step(workspace: Workspace, folder: Path, kind: ExportKind, agent_id: st
             if problems:
                 checked = counted(len(problems), "difference", "differences")
             told = tr("{checked}. Send the digest another way than the folder; they run:", checked=checked)
-            return told, f"gatewright export --verify {shlex.quote(str(folder))}\n# sha256:{digest}"
+            return told, f"{verify_command(folder)}\n# sha256:{digest}"
         case "pattern":
             return tr("Give each file to the agent that it is named after."), ""
         case _:
-            place = json.dumps(str(folder), ensure_ascii=False)
             agent = agent_id or next(iter(workspace.policy.agents), "")
-            lines = ["from gatewright import Workspace", f"workspace = Workspace.open({place})"]
+            lines = ["from gatewright import Workspace", open_line(folder)]
             if agent:
                 shown = json.dumps(agent, ensure_ascii=False)
                 lines.append(f'tools = workspace.view({shown}).tools("openai")')
                 lines.append(f"# each call: await workspace.call({shown}, name, arguments)")
             return tr("In your program:"), "\n".join(lines)
+
+
+def verify_command(folder: Path) -> str:
+    """The command that checks what a team got."""
+    return f"gatewright export --verify {shlex.quote(str(folder))}"
+
+
+def open_line(folder: Path) -> str:
+    """The line by which a program opens what was written."""
+    return f"workspace = Workspace.open({json.dumps(str(folder), ensure_ascii=False)})"
 
 
 def _dialect(kind: ExportKind) -> str:

@@ -76,11 +76,14 @@ async def test_program_card_lists_what_it_writes_writes_it_and_gives_lines_that_
     }
     assert pane.code.text.splitlines() == window.document.workspace.text().splitlines()
     assert pane.act_button.text() == "Write 2 files and 4 empty folders"
+    first = pane.then.text().removeprefix("Then, in your program: ").strip("`")
 
     await write(window, pane)
     assert (tmp_path / "out" / "station" / "policy.toml").read_text("utf-8") == window.document.workspace.text()
     assert pane.done_words.text() == f"Written: 2 files and 4 empty folders in {tmp_path / 'out' / 'station'}"
     QTest.mouseClick(pane.copy_button, Qt.MouseButton.LeftButton)
+    assert first in QApplication.clipboard().text().splitlines()
+    assert not pane.then.text()
     names: dict[str, object] = {}
     exec(QApplication.clipboard().text(), names)  # the lines are there to be run
     opened, tools = names["workspace"], names["tools"]
@@ -122,13 +125,15 @@ async def test_team_card_writes_what_a_team_needs_and_gives_the_command_that_ver
     dialog = await publish(window, "team")
     pane = await program(dialog, tmp_path / "team", "team")
     assert pane.isVisible()
+    command = f"gatewright export --verify {tmp_path / 'team'}"
+    assert pane.then.text() == f"Then type: `{command}`"
     assert {"README.md", "start.py", "policy.toml", "export.json"} <= fates(pane).keys()
 
     await write(window, pane)
     digest, files, problems = verify_export(tmp_path / "team")
     assert not problems
     assert {path.name for path in (tmp_path / "team").iterdir() if path.is_file()} <= fates(pane).keys()
-    assert pane.next_lines.text() == f"gatewright export --verify {tmp_path / 'team'}\n# sha256:{digest}"
+    assert pane.next_lines.text() == f"{command}\n# sha256:{digest}"
     assert f"{files} files verified" in pane.next_words.text()
     await close(window, dialog)
 
@@ -172,6 +177,8 @@ async def test_client_card_shows_each_file_and_writes_the_chosen_one(window: Mai
     await until(pane.act_button.isEnabled)
     assert fates(pane)[f"Cursor: {file}"] == "gets the gateway"
     assert pane.act_button.text() == "Connect Cursor..."
+    command = f"gatewright serve {window.document.workspace.policy_path} --list"
+    assert pane.then.text() == f"Then start it again and type: `{command}`"
     assert '"gatewright"' in pane.code.text
 
     QTest.mouseClick(pane.act_button, Qt.MouseButton.LeftButton)
@@ -179,7 +186,7 @@ async def test_client_card_shows_each_file_and_writes_the_chosen_one(window: Mai
     await until(pane.done.isVisible)
     assert "gatewright" in json.loads(file.read_text("utf-8"))["mcpServers"]
     assert fates(pane)[f"Cursor: {file}"] == "has the gateway"
-    assert pane.next_lines.text() == f"gatewright serve {window.document.workspace.policy_path} --list"
+    assert pane.next_lines.text() == command
     await close(window, dialog)
 
 
@@ -190,6 +197,7 @@ async def test_agent_card_puts_a_gate_before_a_coding_agent(window: MainWindow, 
     await until(pane.act_button.isEnabled)
     assert fates(pane)[f"Claude Code: {file}"] == "gets a gate"
     assert '"hooks"' in pane.code.text
+    assert pane.then.text() == "Then start it again and type: `gatewright hook status claude-code`"
 
     QTest.mouseClick(pane.act_button, Qt.MouseButton.LeftButton)
     await accept("hook.accept")

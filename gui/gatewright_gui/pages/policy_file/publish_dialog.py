@@ -48,6 +48,8 @@ from gatewright_gui.session.exporting import (
     Outlook,
     export_outlook,
     next_step,
+    open_line,
+    verify_command,
     write_export,
 )
 
@@ -130,6 +132,7 @@ class PublishPane(QWidget):
         self.code = named(CodeView(tr("What changes in this file")), self._name("code"))
         self.code.set_wrapping(True)
         self.note = named(ProseLabel(), self._name("note"), kind="muted")
+        self.then = named(ProseLabel(), self._name("then"), kind="muted")
         self.fault = named(Label(wraps=True), self._name("fault"), kind="error")
         self.act_button = named(QPushButton(), self._name("accept"), kind="primary")
         self.act_button.setEnabled(False)  # until it is known what it would do
@@ -153,7 +156,7 @@ class PublishPane(QWidget):
             self.note,
             self.fault,
             self.done,
-            row_of(stretch(), self.act_button, space=2),
+            row_of(stretch(self.then), self.act_button, space=3),
             into=self,
             space=2,
         )
@@ -201,6 +204,7 @@ class PublishPane(QWidget):
     def tell_done(self, words: str, then: str, lines: str) -> None:
         """Say what was written, and what to do next."""
         self.done_words.setText(words)
+        self.then.setText("")
         self.next_words.setText(then)
         self.next_words.setVisible(bool(then))
         self.next_lines.setText(lines)
@@ -213,8 +217,13 @@ class PublishPane(QWidget):
     def tell_act(self) -> None:
         """Bring the button up to date with the chosen file."""
 
+    def then_words(self) -> str:
+        """Say what to type once it is written; empty where nothing can be."""
+        raise NotImplementedError
+
     def _show_chosen(self) -> None:
         row = self.files.current
+        self.then.setText("" if row is None else self.then_words())
         self.code.setVisible(row is not None and bool(row.text))
         if row is not None and row.is_whole:
             suffix = PurePath(row.name).suffix
@@ -315,6 +324,16 @@ class ProgramPane(PublishPane):
         self.act_button.setText(words or tr("Write {what}", what=outlook.words if outlook is not None else ""))
         self.act_button.setEnabled(outlook is not None and outlook.is_new)
 
+    def then_words(self) -> str:
+        """What opens the folder, or checks it."""
+        match self.kind:
+            case "team":
+                return tr("Then type: `{command}`", command=verify_command(self.place))
+            case "pattern":
+                return tr("Then give each file to the agent that it is named after.")
+            case _:
+                return tr("Then, in your program: `{line}`", line=open_line(self.place))
+
     async def act(self) -> None:
         """Write it, beside the window."""
         outlook, folder, kind = self._outlook, self.place, self.kind
@@ -375,6 +394,14 @@ class ClientsPane(PublishPane):
         )
         self.act_button.setEnabled(bool(name))
 
+    @property
+    def _list_command(self) -> str:
+        return f"gatewright serve {shlex.quote(str(self._document.workspace.policy_path))} --list"
+
+    def then_words(self) -> str:
+        """What shows who is connected."""
+        return tr("Then start it again and type: `{command}`", command=self._list_command)
+
     async def act(self) -> None:
         """Ask for agent and wait, and write the file."""
         row = self.files.current
@@ -384,9 +411,9 @@ class ClientsPane(PublishPane):
         if change is None:
             return
         await self.work_out()
-        file, policy = change.file, shlex.quote(str(self._document.workspace.policy_path))
+        file = change.file
         then = tr("Start {client} again. This shows who is connected:", client=file.client.name)
-        self.tell_done(tr("Written: {file}", file=file.path), then, f"gatewright serve {policy} --list")
+        self.tell_done(tr("Written: {file}", file=file.path), then, self._list_command)
 
 
 class AgentsPane(PublishPane):
@@ -420,6 +447,13 @@ class AgentsPane(PublishPane):
         self.act_button.setText(button_text(words))
         self.act_button.setEnabled(isinstance(status, HostStatus))
 
+    def then_words(self) -> str:
+        """What shows whether it asks the gate."""
+        row = self.files.current
+        if row is None or not isinstance(row.handle, HostStatus):
+            return ""
+        return tr("Then start it again and type: `{command}`", command=_status_command(row.handle))
+
     async def act(self) -> None:
         """Ask where and as which agent, and write the file."""
         row = self.files.current
@@ -430,8 +464,7 @@ class AgentsPane(PublishPane):
             return
         await self.work_out()
         then = tr("Start {agent} again. This shows whether it asks:", agent=row.handle.title)
-        lines = f"gatewright hook status {row.handle.host_id}"
-        self.tell_done(tr("Written: {file}", file=change.file.path), then, lines)
+        self.tell_done(tr("Written: {file}", file=change.file.path), then, _status_command(row.handle))
 
 
 PANES = (ProgramPane, TeamPane, ClientsPane, AgentsPane)
@@ -459,7 +492,8 @@ class PublishDialog(QDialog):
         for button in (self.close_button, *(pane.act_button for pane in self.panes.values())):
             button.setAutoDefault(False)
         body = row_of(left, stretch(self._stack), space=3)
-        column_of(stretch(body), row_of(stretch(), self.close_button), into=self, space=3, margins=4)
+        about = Label(tr("Choose where this policy is to hold. You see each file before it is written."))
+        column_of(about, stretch(body), row_of(stretch(), self.close_button), into=self, space=3, margins=4)
         self.resize(*SIZE)
         self.choose("team" if kind == "team" else "policy")
 
@@ -472,6 +506,10 @@ class PublishDialog(QDialog):
         if on:
             self._stack.setCurrentWidget(self.panes[key])
             self.panes[key].look()
+
+
+def _status_command(status: HostStatus) -> str:
+    return f"gatewright hook status {status.host_id}"
 
 
 def _client_rows(document: Document, agent_id: str) -> list[PublishRow]:
