@@ -123,7 +123,7 @@ _STAGE_WORDS = {
     "parse": mark("read the call"),
     "lookup": mark("find the tool"),
     "operation": mark("check operation"),
-    "schema": mark("check arguments"),
+    "schema": mark("check values"),
     "arguments": mark("find targets"),
     "rules": mark("apply limits"),
     "capability": mark("check grants"),

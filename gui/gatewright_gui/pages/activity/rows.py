@@ -52,6 +52,8 @@ _INDENT = "\u2003"
 _LEAST = 140
 _FROM = {TOOK: 640, CLIENT: 760, REASON: 820}
 """Pixels of the list from which on there is room for a column; those of calls that wait and answers need less."""
+_ROOMY = 1_000
+"""Pixels of the list from which on the reason gets as much room as the call."""
 _LONG_MS = (888.8, 888_888.0)
 
 
@@ -211,7 +213,9 @@ def fit_columns(view: QTableView, *, is_logged: bool, has_clients: bool, has_too
         if not is_logged and width - others - _LEAST < _LEAST:
             others -= view.columnWidth(column)
             view.setColumnHidden(column, True)
-    view.setColumnWidth(REASON, max((width - others) // 3, _LEAST))  # a hidden column has no width
+    view.setColumnWidth(
+        REASON, max((width - others) // (2 if width > _ROOMY else 3), _LEAST)
+    )  # a hidden column has no width
 
 
 class ActivityModel(ListingModel[Line]):

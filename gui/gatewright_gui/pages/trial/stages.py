@@ -325,10 +325,10 @@ class StagePane(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Give the reason most of the room where there is little."""
         super().resizeEvent(event)
+        self._limit()
         widths = _WIDE if self.width() >= _WIDE_FROM else _NARROW
         self.view.setColumnHidden(RULE, self.width() < _RULE_FROM)
         words = (*map(outcome_text, ("allow", "ask", "deny")), tr("not reached"))
-        self._show_whole_rows()
         for column, least in zip((STAGE, VERDICT, RULE, TIME), widths, strict=True):
             width = verdict_width(self.view, least, words) if column == VERDICT else least
             if not self.view.isColumnHidden(column) and self.view.columnWidth(column) != width:

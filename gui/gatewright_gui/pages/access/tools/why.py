@@ -264,7 +264,7 @@ def verdict_sentence(tool: ToolRight, operation: OperationRight | None, places: 
     if depending:
         return tr("On, but it {depends}.", depends=depending)
     limited = any(one.limits for _, one in rows)
-    return tr("On, within its limits.") if limited else tr("On: every layer lets it through.")
+    return tr("On, within its limits.") if limited else tr("On, without asking.")
 
 
 def only_operation(row: ShownRow) -> OperationRight | None:
@@ -326,7 +326,7 @@ def _tick(agent: Agent, facts: ToolFacts, rows: Sequence[OperationRight], reason
 def _levels(
     policy: Policy, agent: Agent, tool: ToolRight, row: OperationRight, places: Places | None
 ) -> Iterator[Step]:
-    """The levels that decide by the file, or the blocks and values that decide in their place."""
+    """The steps of what arguments decide: the levels of files, else blocks and values. The sentence says how."""
     op = facts_of(tool, row)
     if places is not None:
         source = places.source
@@ -343,13 +343,13 @@ def _levels(
             yield Step("level", text, (*where, "permission_rules", places.rules[0]), tr("rules"))
         text = tr("everything else is {level}", level=permission_words(source.default_permission))
         yield Step("rest", text, (*where, "default_permission"), tr("default"))
-    elif row.by_path:
-        for source in sources_reached(policy, agent, tool.facts, op)[:2]:
+    else:
+        sources = sources_reached(policy, agent, tool.facts, op)[:2] if row.by_path else ()
+        if not sources and depending_words(op, row):
+            yield Step("level", tr("the arguments decide, call by call"))
+        for source in sources:
             text = tr("the rules of `{source}` decide, file by file", source=source.source_id)
             yield Step("level", text, ("sources", source.source_id, "default_permission"), tr("levels"))
-    depending = depending_words(op, row)
-    if depending and places is None:
-        yield Step("level", tr("it {depends}", depends=depending))
 
 
 def _at_most(steps: Sequence[Step]) -> tuple[Step, ...]:
