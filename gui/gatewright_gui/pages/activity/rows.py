@@ -49,7 +49,7 @@ ABOVE, BELOW, MOST_KNOWN = 200, 100, 5_000
 SOON_S = 15.0
 """With less time left a question stands out, and a suspended one when it is due."""
 _INDENT = "\u2003"
-_LEAST = 140
+_LEAST, _SHORT = 140, 84
 _FROM = {TOOK: 640, CLIENT: 760, REASON: 820}
 """Pixels of the list from which on there is room for a column; those of calls that wait and answers need less."""
 _ROOMY = 1_000
@@ -213,9 +213,10 @@ def fit_columns(view: QTableView, *, is_logged: bool, has_clients: bool, has_too
         if not is_logged and width - others - _LEAST < _LEAST:
             others -= view.columnWidth(column)
             view.setColumnHidden(column, True)
-    view.setColumnWidth(
-        REASON, max((width - others) // (2 if width > _ROOMY else 3), _LEAST)
-    )  # a hidden column has no width
+    is_short = has_took and not is_logged  # of an answer that stands it says when that ends
+    share = 6 if is_short else 2 if width > _ROOMY else 3
+    least = _SHORT if is_short else _LEAST
+    view.setColumnWidth(REASON, max((width - others) // share, least))  # a hidden column has no width
 
 
 class ActivityModel(ListingModel[Line]):

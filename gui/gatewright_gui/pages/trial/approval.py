@@ -8,17 +8,7 @@ import time
 from functools import partial
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import (
-    QColor,
-    QHideEvent,
-    QKeyEvent,
-    QKeySequence,
-    QPainter,
-    QPaintEvent,
-    QResizeEvent,
-    QShortcut,
-    QShowEvent,
-)
+from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QApplication, QGridLayout, QLineEdit, QMenu, QPushButton, QStackedWidget, QWidget
 
 from gatewright.workspace.api import Address, JsonValue
@@ -290,8 +280,7 @@ class ApprovalBar(QWidget):
         for at, button in enumerate(self._place_buttons):
             button.setVisible(at < len(self._places))
             if at < len(self._places):
-                line = self._lines.get(self._places[at])
-                words = place_words(self._places[at], line)
+                words = place_words(self._places[at], line := self._lines.get(self._places[at]))
                 button.setText(tr("Go to line {line}", line=line) if line is not None else tr("Go to the rule"))
                 tip = tr("Show {place} in the policy", place=words)
                 named(button, spoken=tr("Show {place}", place=words), tip=tip)
@@ -306,12 +295,9 @@ class ApprovalBar(QWidget):
             return
         is_calm = not self._calm.isActive()
         once = tr("The tool asks because of what would be lost: an answer counts for this call only")
-        reaches = {
-            self.approve_button: tr("This one call, with exactly these arguments"),
-            self.while_button: once if question.once_only else question.duration_words,
-            self.scope_button: once if question.once_only else question.scope_words,
-        }
-        for button, words in reaches.items():
+        lasting = (once, once) if question.once_only else (question.duration_words, question.scope_words)
+        reaches = tr("This one call, with exactly these arguments"), *lasting
+        for button, words in zip(self.reach, reaches, strict=True):
             lasts = button is not self.approve_button
             button.setEnabled(is_calm and not (lasts and question.once_only))
             plain = words.replace("`", "")
@@ -390,9 +376,9 @@ class ApprovalBar(QWidget):
         else:
             super().keyPressEvent(event)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
-        """What an answer reaches comes before its key."""
-        super().resizeEvent(event)
+    def resizeEvent(self, event: object) -> None:  # noqa: N802
+        """Leave the keys out before the reach of an answer is cut."""
+        del event
         for key in self._keys:
             key.setVisible(self.width() >= _KEYS_FROM)
 
@@ -434,17 +420,16 @@ class ApprovalBar(QWidget):
         places = FlowLayout(spacing=current_look().tokens.space_1)
         for button in self._place_buttons:
             places.addWidget(button)
-        head, where = [IconLabel("hand", "ask"), stretch(self._title)], [self._where]
+        head = [IconLabel("hand", "ask"), stretch(self._title)]
         shown: list[Part] = [self._change, self._shown]
         if self.tree is None:
-            head, where = [*head, self._parts], [*where, stretch(self._about)]
+            head = [*head, self._parts]
         else:
             self._shown.setMinimumHeight(_LEAST_SHOWN)
-            where = [*where, stretch(self._about)]
             shown = [row_of(self._parts, stretch(self._change), space=2), stretch(self._shown)]
         column_of(
             row_of(*head, space=2),
-            row_of(*where, space=2),
+            row_of(self._where, stretch(self._about), space=2),
             *shown[:-2],
             self._why,
             places,
