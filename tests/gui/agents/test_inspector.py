@@ -349,7 +349,7 @@ async def test_escape_in_the_dialog_changes_nothing(shown: Shown) -> None:
 async def test_capabilities_are_granted_changed_and_revoked(shown: Shown) -> None:
     await choose(shown, "agent")
     pane = shown.agent
-    assert [row.what for row in pane.model.rows][:4] == ["Capabilities", "AdvancedEdit", "FsRead", "FsWrite"]
+    assert [row.what for row in pane.model.rows][:4] == ["May reach", "AdvancedEdit", "FsRead", "FsWrite"]
     pane.view.setCurrentIndex(shown.rule("FsRead"))
     QTest.keyClick(pane.view, Qt.Key.Key_Return)
     shown.type("../up")
@@ -377,6 +377,9 @@ async def test_what_the_tools_need_and_lack_is_granted_by_enter(shown: Shown) ->
     shown.window.selection.choose_agent("researcher")
     await choose(shown, "agent")
     assert shown.rule("AdvancedEdit").data() == "not granted"
+    what = shown.rule("AdvancedEdit").siblingAtColumn(agent_rules.Column.WHAT)
+    assert what.data() == "Advanced editing"
+    assert str(what.data(Qt.ItemDataRole.ToolTipRole)).endswith("in the policy file: AdvancedEdit")
     shown.agent.view.setCurrentIndex(shown.rule("AdvancedEdit"))
 
     QTest.keyClick(shown.agent.view, Qt.Key.Key_Return)
@@ -431,7 +434,7 @@ async def test_sub_agents_are_named_in_place_with_their_rights_and_taken_away_by
     assert str(where.data()).startswith("line ")
 
     at = next(row for row, one in enumerate(pane.model.rows) if one.kind is agent_rules.RowKind.DELEGATE)
-    assert pane.model.index(at, agent_rules.Column.VALUE).data() == "all their own"
+    assert pane.model.index(at, agent_rules.Column.VALUE).data() == "keep all their own rights"
     pane.view.setCurrentIndex(pane.model.index(at, agent_rules.Column.VALUE))
     pane.view.setFocus()
     QTest.keyClick(pane.view, Qt.Key.Key_Return)
@@ -441,7 +444,7 @@ async def test_sub_agents_are_named_in_place_with_their_rights_and_taken_away_by
     QTest.keyClick(field, Qt.Key.Key_Down)
     shown.enter()
     assert shown.operator.delegate is Delegate.INTERSECT
-    assert pane.model.index(at, agent_rules.Column.VALUE).data() == "only what it may too"
+    assert pane.model.index(at, agent_rules.Column.VALUE).data() == "only what it may do itself"
 
     pane.view.setCurrentIndex(pane.model.index(at + 1, agent_rules.Column.VALUE))
     QTest.keyClick(pane.view, Qt.Key.Key_Delete)

@@ -105,7 +105,8 @@ def test_rows_of_an_agent_keep_headings_out_of_reach(qapp: object) -> None:
     model.set_rows(agent_rows(POLICY, LIMITED, CATALOG, {}))
 
     assert [row.what for row in model.rows] == [
-        "Capabilities", "Approvals", "read_only", "side_effecting", "privileged", "Sub-agents", "rights of these",
+        "May reach", "When it asks first", "read_only", "side_effecting", "privileged",
+        "Sub-agents", "Agents named below",
     ]  # fmt: skip
     assert not model.index(0, 0).flags() & Qt.ItemFlag.ItemIsSelectable
     at = model.begin(RowKind.NEW_KEY, "")

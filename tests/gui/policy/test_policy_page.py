@@ -15,7 +15,7 @@ from gatewright.policy.verdict import DiscordEndpoint
 from gatewright.workspace import Workspace
 from gatewright.workspace.api import PolicyRule, Times, Verdict
 from gatewright_gui.pages.access.rules import RulesPage
-from gatewright_gui.pages.access.rules.rule_list import WHEN, RuleListModel
+from gatewright_gui.pages.access.rules.rule_list import NAME, WHEN, RuleListModel, rule_sentence
 from gatewright_gui.pages.access.rules.tried_table import CALL
 from gatewright_gui.pages.access.tools.limits_pane import LimitsPane
 from gatewright_gui.session.settings_table import SECTIONS, Setting
@@ -129,7 +129,7 @@ async def test_a_rule_is_tried_on_recorded_calls_before_it_is_written(window: Ma
     press(window, "apply")
     assert names(window) == ["no scripts", "deep", "drafts ask"]
     assert window.document.undo_stack.undoText() == "add policy rule drafts ask"
-    assert pane.model.index(2, 4).data() == "path in drafts/"
+    assert pane.model.index(2, WHEN).data() == "path in drafts/"
     decided = window.document.workspace.decide("clerk", "file", {"op": "read", "path": "drafts/b.md"})
     assert decided.verdict == "ask"
 
@@ -347,7 +347,7 @@ async def test_an_agent_has_its_grants_above_the_rules_that_touch_it_and_the_oth
     rules, others = page.rules, part(window, QToolButton, "others")
 
     def shown() -> list[str]:
-        return [str(rules.model.index(row, 0).data()) for row in range(3) if not rules.view.isRowHidden(row)]
+        return [str(rules.model.index(row, NAME).data()) for row in range(3) if not rules.view.isRowHidden(row)]
 
     assert isinstance(others, QToolButton)
     assert (shown(), others.isVisible()) == (["no scripts", "deep", "clerk alone"], False)
@@ -376,4 +376,39 @@ async def test_an_agent_has_its_grants_above_the_rules_that_touch_it_and_the_oth
     window.selection.show_everyone(on=True)
     assert page.part.isVisible()
     assert not page.agent.isVisible()
-    assert [str(rules.model.index(row, 0).data()) for row in range(4)][-1] == "mine"
+    assert [str(rules.model.index(row, NAME).data()) for row in range(4)][-1] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (
+            PolicyRule("a", Verdict.DENY, tools=("file",), operations=("save", "create")),
+            "Denies file.save, file.create to all agents.",
+        ),
+        (
+            PolicyRule("b", Verdict.ASK, agents=("clerk", "guest"), tools=("file",)),
+            "Asks first before calls of file by clerk, guest.",
+        ),
+        (
+            PolicyRule("c", Verdict.ALLOW, operations=("read",)),
+            "Lets all agents make calls of read of any tool, unless another rule denies or asks.",
+        ),
+        (PolicyRule("d", Verdict.DENY), "Denies every call to all agents."),
+    ],
+)
+def test_a_rule_says_in_one_sentence_what_happens_to_which_calls_of_whom(rule: PolicyRule, sentence: str) -> None:
+    assert rule_sentence(rule) == sentence
+
+
+async def test_the_sentence_of_a_rule_follows_what_is_typed_and_agrees_with_the_gate(window: MainWindow) -> None:
+    pane = page_of(window).rules
+    pane.show_rule(0)
+    sentence = r"Denies calls of file to all agents when path matches \.sh$ or not given."
+    await until(lambda: pane.form.sentence.text() == sentence)
+    for path, verdict in (("a.sh", "deny"), ("a.md", "allow")):
+        assert window.document.workspace.decide("clerk", "file", {"op": "read", "path": path}).verdict == verdict
+    write(window, "agents", "guest")
+    await until(lambda: " to guest when " in pane.form.sentence.text())
+    press(window, "apply")
+    assert window.document.workspace.decide("clerk", "file", {"op": "read", "path": "a.sh"}).verdict == "allow"

@@ -79,9 +79,8 @@ class FilesPage(Page):
         """Bring up to date what was put off while the page was hidden."""
         if self._is_stale:
             self._open()
-            if (
-                cast("QWidget | None", self.focusWidget()) is not None
-            ):  # one that Qt found on the way here, such as a button of the header
+            found = cast("QWidget | None", self.focusWidget())
+            if found is not None:  # Qt gave the keys to a button of the header on the way here
                 self.rules.table.setFocus(Qt.FocusReason.OtherFocusReason)
         elif self._is_behind:
             self._refresh()

@@ -37,7 +37,7 @@ _ANSWERED = frozenset(
     )
 )
 """A view asks for a dozen roles of every cell that it paints: most end at one look into this."""
-DEFAULT_TEXT = mark("no rule matched")
+DEFAULT_TEXT = mark("everything else")
 _DEAD_SAME = mark(
     "never used: whatever it matches is decided above it, with the same level, so that it can go, by rule {rules}"
 )

@@ -41,7 +41,7 @@ class RulesPage(Page):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.rules)
         panes = (self._own, self._stack)
-        split = split_of(Qt.Orientation.Vertical, "rules.agent", context.sizes, panes, (230, 410))
+        split = split_of(Qt.Orientation.Vertical, "rules.agent", context.sizes, panes, (290, 350))
         column_of(self._parts, stretch(split), into=self)
         self._connect()
         self._follow()
@@ -71,7 +71,7 @@ class RulesPage(Page):
         """The pane of what the chosen agent is granted, and what asks first; made when first looked at."""
         made = AgentRulesPane(self._context)
         made.line_requested.connect(self._context.navigator.go_to_line)
-        made.header.set_note(tr("what it is granted, and what asks first"))
+        made.header.set_note(tr("what it may reach, and when it asks first"))
         self._own_column.addWidget(made.header)
         self._own_column.addWidget(made, 1)
         return made

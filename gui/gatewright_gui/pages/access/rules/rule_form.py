@@ -43,6 +43,7 @@ class RuleForm(QWidget):
         self.before: PolicyRule | None = None
         self._shown = PolicyRule("", Verdict.ASK)
         self.heading = named(Label(), "policy.heading", kind="heading")
+        self.sentence = named(Label(wraps=True), "policy.sentence", kind="muted")
         self.name = named(QLineEdit(), "policy.name", spoken=tr("Name of the rule"))
         self.name.setPlaceholderText(tr("what it is about, in a few words"))
         self.effect = named(Segmented(tr("Effect")), "policy.effect")
@@ -174,4 +175,5 @@ class RuleForm(QWidget):
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         area.setWidget(holding(column_of(form, stretch(), margins=(3, 1))))
         foot = row_of(self.fault, stretch(), self.revert_button, self.apply_button, space=2, margins=(3, 2))
-        column_of(row_of(self.heading, margins=(3, 2)), stretch(area), foot, into=self)
+        head = column_of(self.heading, self.sentence, margins=(3, 2))
+        column_of(head, stretch(area), foot, into=self)

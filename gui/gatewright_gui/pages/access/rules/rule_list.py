@@ -16,8 +16,8 @@ from gatewright_gui.qt.widget.item_view import Delegate, OrderedTable, put_icon,
 from gatewright_gui.session.condition import when_words
 from gatewright_gui.session.verdict import verdict_words
 
-NAME, EFFECT, AGENTS, TOOLS, WHEN, MESSAGE = range(6)
-WIDTHS = {NAME: 190, AGENTS: 110, TOOLS: 140, MESSAGE: 200}
+EFFECT, TOOLS, AGENTS, WHEN, NAME, MESSAGE = range(6)
+WIDTHS = {TOOLS: 150, AGENTS: 110, NAME: 150, MESSAGE: 170}
 ICON_ROOM = 44
 
 
@@ -33,6 +33,27 @@ def what_words(rule: PolicyRule) -> str:
         return tools
     operations = ", ".join(rule.operations)
     return f"{tools}: {operations}"
+
+
+_EFFECTS = {
+    Verdict.DENY: mark("Denies {calls} to {agents}{when}."),
+    Verdict.ASK: mark("Asks first before {calls} by {agents}{when}."),
+    Verdict.ALLOW: mark("Lets {agents} make {calls}{when}, unless another rule denies or asks."),
+}
+
+
+def rule_sentence(rule: PolicyRule) -> str:
+    """What happens by a rule, to which calls, of whom, and when, in one sentence."""
+    tools, operations = ", ".join(rule.tools or ()), ", ".join(rule.operations or ())
+    if rule.tools is None:
+        calls = tr("calls of {operations} of any tool", operations=operations) if operations else tr("every call")
+    elif rule.operations is None:
+        calls = tr("calls of {tools}", tools=tools)
+    else:
+        calls = ", ".join(f"{tool}.{one}" for tool in rule.tools for one in rule.operations)
+    when = "" if rule.when is None else tr(" when {condition}", condition=when_words(rule.when))
+    times = "" if rule.times is None else tr(" at these times: {times}", times=rule.times)
+    return tr(_EFFECTS[rule.effect], calls=calls, agents=whom_words(rule), when=when + times)
 
 
 SOON_S = 3600
@@ -62,7 +83,7 @@ def times_words(rule: PolicyRule) -> str:
 class RuleListModel(OrderedModel[PolicyRule]):
     """One row for each rule; a row stays itself while it is edited and moved."""
 
-    headers = (mark("Rule"), mark("Effect"), mark("Agents"), mark("Tools"), mark("When"), mark("Message"))
+    headers = (mark("Effect"), mark("Calls"), mark("Agents"), mark("When"), mark("Rule"), mark("Message"))
 
     def key(self, row: PolicyRule) -> object:
         """The rule, whatever became of it."""
@@ -72,20 +93,22 @@ class RuleListModel(OrderedModel[PolicyRule]):
         """Words for each part of a rule."""
         match column:
             case 0:
-                return row.name
-            case 1:
                 return verdict_words(row.effect)
+            case 1:
+                return what_words(row)
             case 2:
                 return whom_words(row)
             case 3:
-                return what_words(row)
-            case 4:
                 when = when_words(row.when) if row.times is None or row.when is not None else ""
                 return "; ".join(filter(None, (times_words(row), when)))
+            case 4:
+                return row.name
             case _:
                 return row.message or ""
 
-    tip = text
+    def tip(self, row: PolicyRule, column: int) -> str:
+        """The cell where it may be cut, and the whole rule."""
+        return "\n".join(dict.fromkeys((self.text(row, column), rule_sentence(row))))
 
 
 class RuleListDelegate(Delegate):

@@ -20,7 +20,7 @@ from gatewright.workspace.api import (
     split_name,
 )
 from gatewright_gui.pages.access.rules.rule_form import RuleForm
-from gatewright_gui.pages.access.rules.rule_list import RuleList, RuleListModel
+from gatewright_gui.pages.access.rules.rule_list import RuleList, RuleListModel, rule_sentence
 from gatewright_gui.pages.access.rules.tried_table import (
     CALL,
     DRAFTED,
@@ -43,18 +43,22 @@ from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.argument import arguments_for
 from gatewright_gui.session.comparison import Replay, replay_rule
 from gatewright_gui.session.verbs import policy as verbs
-from gatewright_gui.session.verdict import verdict_words
 
 NO_RULES = (
     "shield",
-    mark("No policy rules yet"),
+    mark("No rules for calls yet"),
     mark("A rule denies calls, or asks first, for several agents and tools at once, such as: amount over 100."),
 )
 NONE_OF_AGENT = (
     "shield",
-    mark("No policy rule touches this agent"),
+    mark("No rule for calls touches this agent"),
     mark("A rule denies calls, or asks first, for several agents and tools at once, such as: amount over 100."),
 )
+_NOTES = {
+    Verdict.ALLOW: mark("{rules}; the strictest that fits a call counts, other calls pass"),
+    Verdict.ASK: mark("{rules}; the strictest that fits a call counts, other calls ask first"),
+    Verdict.DENY: mark("{rules}; the strictest that fits a call counts, other calls are denied"),
+}
 TRIED_HEADING = mark("Tried on recorded calls")
 _CHECK_MS, _TRY_MS, _COUNT_MS = 80, 250, 20_000
 _ACROSS, _DOWN = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
@@ -70,9 +74,9 @@ class RulesPane(QWidget):
         self._asked: tuple[str, ...] | None = ()
         self._agent_id: str | None = None
         """The agent whose rules are shown; None: all of them."""
-        self.header = SectionHeader(tr("Policy rules"))
+        self.header = SectionHeader(tr("Rules for calls"))
         self.add_button = named(
-            QPushButton(tr("Add")), "policy.add", spoken=tr("Add policy rule"), tip=tr("Add a rule (Ins)")
+            QPushButton(tr("Add")), "policy.add", spoken=tr("Add a rule for calls"), tip=tr("Add a rule (Ins)")
         )
         tie_icon(self.add_button, "plus")
         self.up_button = named(IconButton("arrow-up", tr("Up (Alt+Up)")), "policy.up")
@@ -100,7 +104,7 @@ class RulesPane(QWidget):
         self.tried_view.setItemDelegate(TriedDelegate(self.tried_view))
         self.tried_view.show_model(self.tried, {TIME: 92, THEN: 84, DRAFTED: 104}, wide=CALL)
         icon, title, text = NO_RULES
-        self.empty = named(EmptyState(icon, tr(title), tr(text), action=tr("Add a policy rule")), "policy.empty")
+        self.empty = named(EmptyState(icon, tr(title), tr(text), action=tr("Add a rule")), "policy.empty")
         self._check_soon = QTimer(self, singleShot=True, interval=_CHECK_MS)
         self._try_soon = QTimer(self, singleShot=True, interval=_TRY_MS)
         self._count_down = QTimer(self, interval=_COUNT_MS)
@@ -242,15 +246,11 @@ class RulesPane(QWidget):
         shown = len(self._shown_rows)
         self._stack.setCurrentIndex(0 if shown or is_new else 1)
         icon, title, text = NONE_OF_AGENT if count else NO_RULES
-        self.empty.set_state(icon, tr(title), tr(text), action=tr("Add a policy rule"))
+        self.empty.set_state(icon, tr(title), tr(text), action=tr("Add a rule"))
         # beside an agent's own settings what would only say that nothing is chosen has no room
         self._below.setVisible(self._agent_id is None or self._below.currentIndex() == 1)
-        note = tr(
-            "{rules}; the strictest that matches holds, deny before ask; no match: {default}",
-            rules=counted(shown, "rule", "rules"),
-            default=verdict_words(self._document.policy.default),
-        )
-        self.header.set_note(note)
+        rules = counted(shown, "rule", "rules")
+        self.header.set_note(tr(_NOTES[self._document.policy.default], rules=rules))
         chosen = self.view.chosen
         self.up_button.setEnabled(bool(chosen) and chosen[0] > 0)
         self.down_button.setEnabled(bool(chosen) and chosen[-1] < count - 1)
@@ -360,6 +360,7 @@ class RulesPane(QWidget):
             found = verbs.rule_faults(self._document, before, rule)
         is_untouched = self.form.before is None and not self.form.name.text()
         if rule is not None:
+            self.form.sentence.setText(rule_sentence(rule))
             self.form.show_faults(() if is_untouched else found)
         is_wrong = rule is None or bool(found)
         is_changed = rule is None or self.form.before is None or rule != self.form.before

@@ -36,6 +36,7 @@ from gatewright.workspace.api import (
 from gatewright_gui.pages.access.tools.rule_table import RuleRows
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.table_model import Index
+from gatewright_gui.session.verbs.agents import ACCESS_WORDS
 
 
 class Column(IntEnum):
@@ -119,19 +120,19 @@ def agent_rows(
 ) -> tuple[AgentRow, ...]:
     """All rows; `scopes` are the texts of the agent's capabilities by their index."""
     return (
-        AgentRow(RowKind.HEADING, tr("Capabilities")),
+        AgentRow(RowKind.HEADING, tr("May reach")),
         *_capabilities(agent, catalog, scopes),
-        AgentRow(RowKind.HEADING, tr("Approvals")),
+        AgentRow(RowKind.HEADING, tr("When it asks first")),
         *_approvals(policy, agent),
-        *_catalogs(policy, agent, catalog),
+        *_catalogs(agent, catalog),
         AgentRow(RowKind.HEADING, tr("Sub-agents")),
         *_sub_agents(agent),
     )
 
 
 DELEGATES: Mapping[Delegate, str] = {
-    Delegate.OWN: mark("all their own"),
-    Delegate.INTERSECT: mark("only what it may too"),
+    Delegate.OWN: mark("keep all their own rights"),
+    Delegate.INTERSECT: mark("only what it may do itself"),
 }
 
 
@@ -175,18 +176,18 @@ def _approvals(policy: Policy, agent: Agent) -> Iterator[AgentRow]:
             address: Address | None = ("agents", agent.agent_id, "approvals", key)
             yield _approval(RowKind.APPROVAL, key, own[key], _key_words(key), address)
         elif key in everyone:
-            about = tr("{what}, by the defaults", what=_key_words(key))
+            about = ", ".join(filter(None, (_key_words(key), tr("as for everyone"))))
             yield _approval(RowKind.INHERITED, key, everyone[key], about, ("defaults", "approvals", key))
         else:
             verdict = TIER_DEFAULTS[SafetyTier(key)]
-            yield _approval(RowKind.INHERITED, key, verdict, tr("{what}, by default", what=_key_words(key)), None)
+            yield _approval(RowKind.INHERITED, key, verdict, tr("as usual"), None)
 
 
-def _catalogs(policy: Policy, agent: Agent, catalog: Sequence[ToolFacts]) -> Iterator[AgentRow]:
-    """The catalogs of which the agent has all tools; no heading where the policy has no catalog."""
+def _catalogs(agent: Agent, catalog: Sequence[ToolFacts]) -> Iterator[AgentRow]:
+    """The catalogs of which the agent has all tools; no heading where it has none."""
     listed = [(at, name) for at, name in enumerate(agent.tools or ()) if selected_catalog(name) is not None]
-    if policy.catalogs or listed:
-        yield AgentRow(RowKind.HEADING, tr("Catalogs"))
+    if listed:
+        yield AgentRow(RowKind.HEADING, tr("Whole servers"))
     for at, name in listed:
         tools = len({facts.name for facts in catalog if selector_of(facts.origin) == name})
         about = tr("{tools} now, later ones too", tools=counted(tools, "tool", "tools"))
@@ -195,12 +196,14 @@ def _catalogs(policy: Policy, agent: Agent, catalog: Sequence[ToolFacts]) -> Ite
 
 def _sub_agents(agent: Agent) -> Iterator[AgentRow]:
     where: Address = ("agents", agent.agent_id)
-    has, about = agent.delegate, tr("whichever else it starts never does more than it")
+    has, about = agent.delegate, tr("any other agent that it starts may never do more than it")
+    if not agent.sub_agents:
+        about = tr("none is named; an agent that it starts may never do more than it")
     at = None if has is Delegate.OWN else (*where, "delegate")
-    yield AgentRow(RowKind.DELEGATE, tr("rights of these"), tr(DELEGATES[has]), about, at, delegate=has)
+    yield AgentRow(RowKind.DELEGATE, tr("Agents named below"), tr(DELEGATES[has]), about, at, delegate=has)
     value, about = tr("its own rights"), tr("when {agent} starts it", agent=agent.agent_id)
     if has is Delegate.INTERSECT:
-        value = tr("what {agent} may too", agent=agent.agent_id)
+        value = tr("what {agent} may do itself", agent=agent.agent_id)
     for index, name in enumerate(agent.sub_agents):
         yield AgentRow(RowKind.CHILD, name, value, about, (*where, "sub_agents", index))
 
@@ -222,17 +225,26 @@ _NAMES = {RowKind.HEADING, RowKind.CATALOG, RowKind.DELEGATE, RowKind.CHILD, Row
 
 
 _TIERS = {
-    "read_only": mark("All that only reads"),
-    "side_effecting": mark("All that changes something"),
-    "privileged": mark("All that is privileged"),
+    "read_only": mark("Calls that only read"),
+    "side_effecting": mark("Calls that change something"),
+    "privileged": mark("Calls marked privileged"),
 }
+
+
+def _what_words(row: AgentRow) -> str:
+    """The kind of a capability, or a tier, in words; what else a row is of has its own name."""
+    if row.kind in {RowKind.GRANTED, RowKind.MISSING, RowKind.NEW_GRANT}:
+        words = tr(ACCESS_WORDS[CapabilityKind(row.what)])
+        return f"{words[:1].upper()}{words[1:]}"
+    is_tier = row.kind in {RowKind.APPROVAL, RowKind.INHERITED} and row.what in _TIERS
+    return tr(_TIERS[row.what]) if is_tier else row.what
 
 
 def _key_words(key: str) -> str:
     if key in TIER_KEYS:
-        return key
+        return ""
     if selected_catalog(key) is not None:
-        return tr("all tools of the catalog")
+        return tr("all tools of the server")
     return tr("one operation") if "." in key else tr("one tool")
 
 
@@ -252,7 +264,7 @@ def _whole(capability: Capability) -> str:
 class AgentRulesModel(RuleRows[AgentRow]):
     """A new row that is not written yet stands with those of its kind."""
 
-    headers = (mark("What"), mark("Value"), mark("About"), mark("Where"))
+    headers = (mark("What"), mark("Setting"), mark("Why"), mark("Where"))
 
     def __init__(self, verbs: AgentVerbs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -279,8 +291,7 @@ class AgentRulesModel(RuleRows[AgentRow]):
 
     def text(self, row: AgentRow, column: int, /) -> str:
         """The text of a cell."""
-        is_tier = row.kind in {RowKind.APPROVAL, RowKind.INHERITED} and row.what in TIER_KEYS
-        return (tr(_TIERS[row.what]) if is_tier else row.what, row.value, row.about, self.link(row))[column]
+        return (_what_words(row), row.value, row.about, self.link(row))[column]
 
     def editor_value(self, row: AgentRow, column: int) -> object:
         """A verdict, or what one types over; words for no scope are not typed."""
@@ -294,10 +305,13 @@ class AgentRulesModel(RuleRows[AgentRow]):
         return "" if is_words else row.value
 
     def tip(self, row: AgentRow, column: int, /) -> str:
-        """The whole text; of what is missing, what can be done."""
-        if row.kind is not RowKind.MISSING:
-            return self.text(row, column)
-        return tr("{capability} is not granted, {about}. Enter: grant it", capability=row.what, about=row.about)
+        """The whole text, with the key of the policy file; of what is missing, what can be done."""
+        text = self.text(row, column)
+        if row.kind is RowKind.MISSING:
+            what = {"capability": _what_words(row), "about": row.about}
+            text = tr("{capability}: not granted, {about}. Enter: grant it", **what)
+        is_named = column == Column.WHAT and text != row.what
+        return tr("{words}\nin the policy file: {key}", words=text, key=row.what) if is_named else text
 
     def can_edit(self, row: AgentRow, column: int) -> bool:
         """Scopes, verdicts and the agent's own keys."""

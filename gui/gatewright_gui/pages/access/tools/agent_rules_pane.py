@@ -44,7 +44,7 @@ from gatewright_gui.qt.widget.item_view import embolden, put_icon
 from gatewright_gui.qt.widget.text_field import ValueField
 from gatewright_gui.session.verbs import agents, rights
 
-WIDTHS = {int(Column.WHAT): (112, 150), int(Column.ABOUT): (80, 420), int(Column.WHERE): (60, 90)}
+WIDTHS = {int(Column.WHAT): (112, 230), int(Column.ABOUT): (80, 420), int(Column.WHERE): (60, 90)}
 
 
 class AgentRulesView(RuleTable):
@@ -102,7 +102,7 @@ class AgentRulesDelegate(RuleDelegate):
                 (tr(VERDICTS[verdict]), verdict, look.icon(VERDICT_ICONS[verdict.value], verdict.value))
                 for verdict in Verdict
             )
-            return self.choice_field(parent, "agents.rules.verdict", tr("Verdict of {key}", key=row.what), verdicts)
+            return self.choice_field(parent, "agents.rules.verdict", tr("Setting of {key}", key=row.what), verdicts)
         if row.delegate is not None:
             choices = ((tr(words), delegate, None) for delegate, words in DELEGATES.items())
             return self.choice_field(parent, "agents.rules.delegate", tr("Rights of its sub-agents"), choices)
@@ -124,7 +124,7 @@ class AgentRulesDelegate(RuleDelegate):
         field = named(
             ValueField(partial(agents.grant_refusal, kind), parent),
             "agents.rules.scope",
-            spoken=tr("Scope of {capability}", capability=kind),
+            spoken=tr("Scope of {capability}", capability=tr(agents.ACCESS_WORDS[kind])),
             tip=agents.scope_tip(kind),
         )
         field.setPlaceholderText(self._pane.scope_example(kind))
@@ -137,15 +137,15 @@ class AgentRulesPane(RulesPane[AgentRow]):
     def __init__(self, context: PageContext) -> None:
         add = named(
             QPushButton(tr("Add")),
-            spoken=tr("Grant a capability, add an approvals key, a whole catalog or a sub-agent"),
-            tip=tr("Grant a capability, say what asks first, list a whole catalog, name a sub-agent (Ins in the list)"),
+            spoken=tr("Grant access, say what asks first, add a whole server or a sub-agent"),
+            tip=tr("Grant access, say what asks first, add a whole server or a sub-agent (Ins in the list)"),
         )
-        remove = IconButton("trash", tr("Revoke the capability, or take the key, catalog or sub-agent away (Del)"))
+        remove = IconButton("trash", tr("Take the grant, key, server or sub-agent away (Del)"))
         super().__init__(context, "agents.rules", add, remove)
         self._agent: Agent | None = None
         self._row: tuple[str | None, str | None] = (None, None)
         self.model = AgentRulesModel(self, self)
-        self.view = AgentRulesView(tr("Capabilities, approvals, catalogs and sub-agents"), WIDTHS)
+        self.view = AgentRulesView(tr("What the agent may reach, what asks first, servers and sub-agents"), WIDTHS)
         self.set_table(self.view, self.model, AgentRulesDelegate(self), Column.VALUE)
         self.view.verdict_requested.connect(self._judge_current)
         column_of(self.view, into=self)
@@ -169,6 +169,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
         if rows and not self.view.currentIndex().isValid():
             first = next((at for at, row in enumerate(rows) if row.kind is not RowKind.HEADING), 0)
             self.view.setCurrentIndex(self.model.index(first, Column.VALUE))
+            self.view.scrollToTop()
         self.current_changed()
         self.find_lines()
 
@@ -315,7 +316,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
             row = self.model.row_at(self.model.find_row(str(kind)) or 0)
             add_action(
                 grants,
-                f"{kind}\t{said}".strip(),
+                f"{tr(agents.ACCESS_WORDS[kind])}\t{said}".strip(),
                 partial(self.soon, partial(self.grant, kind)),
                 name=f"agents.rules.grant.{kind}",
                 icon="key-round",
@@ -330,7 +331,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
         another = partial(self.soon, partial(self.add_key, None))
         add_action(self.menu, tr("Ask first for &another…"), another, name="agents.rules.other_key", icon="pencil")
         self.menu.addSeparator()
-        whole = self.menu.addMenu(tr("&Whole catalog"))
+        whole = self.menu.addMenu(tr("&Whole server"))
         tie_icon(whole.menuAction(), "plug")
         held = {selected_catalog(name) for name in agent.tools or ()}
         for catalog in self._context.document.policy.catalogs:
