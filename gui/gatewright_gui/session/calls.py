@@ -7,7 +7,6 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from gatewright.workspace.api import (
-    STAGES,
     Address,
     ArgumentIssue,
     JsonValue,
@@ -117,8 +116,6 @@ class RuleLink:
     line: int | None
 
 
-STAGE_NAMES = tuple(stage.name for stage in STAGES)
-"""The stages in the gate's order."""
 _STAGE_WORDS = {
     "parse": mark("read the call"),
     "lookup": mark("find the tool"),
@@ -135,6 +132,8 @@ _STAGE_WORDS = {
     "normalise": mark("shape result"),
     "truncate": mark("shorten result"),
 }
+STAGE_NAMES = tuple(_STAGE_WORDS)
+"""The stages in the gate's order, without the gate, which the first window does not load."""
 
 
 def stage_words(name: str) -> str:

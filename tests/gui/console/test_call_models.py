@@ -5,6 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.policy.verdict import Verdict
+from gatewright.workspace.api import STAGES
 from gatewright_gui.pages.trial import history_model as callhistory
 from gatewright_gui.pages.trial import stages
 from gatewright_gui.pages.trial.history_model import CallHistoryModel
@@ -35,6 +36,7 @@ def test_stages_not_reached_are_told_from_those_at_work(qapp: object) -> None:
 
 
 def test_stages_are_told_by_what_they_do_and_named_in_the_tip(qapp: object) -> None:
+    assert tuple(stage.name for stage in STAGES) == STAGE_NAMES
     model = stages.StageModel()
     rows = [model.index(row, stages.STAGE) for row in range(model.rowCount())]
     assert len({index.data() for index in rows}.difference(stages.STAGE_NAMES)) == len(stages.STAGE_NAMES)
