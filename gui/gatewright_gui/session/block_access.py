@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from gatewright.workspace.api import Action, Permission, Verdict, Workspace, frozen, strictest, verdict_for
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.session.verdict import verdict_words
+from gatewright_gui.session.verdict import permission_words, verdict_words
 
 GROUPS: Mapping[str, str] = {
     "look": mark("Look"), "append": mark("Append"), "change": mark("Change"), "keep": mark("Pin, put away"),
@@ -52,7 +52,7 @@ class OperationAccess:
 
     @property
     def words(self) -> str:
-        """For a tooltip: `block_edit append: ask first, the level partner asks`."""
+        """For a tooltip: `block_edit append: ask first, its level asks: changes ask`."""
         words = f"{self.right.tool} {self.right.operation}: {verdict_words(self.verdict)}"
         words = f"{words}, {self.why}" if self.why else words
         more = tr("some calls are judged more strictly by what is in them")
@@ -141,5 +141,5 @@ def _access(right: BlockRight, level: Permission, *, is_reachable: bool, archive
     verdict = strictest(right.verdict, by_level)
     if verdict is right.verdict:
         return OperationAccess(right, verdict, right.why)
-    why = tr("the level {level} asks") if verdict is Verdict.ASK else tr("the level {level} denies it")
-    return OperationAccess(right, verdict, why.format(level=level))
+    why = tr("its level asks: {level}") if verdict is Verdict.ASK else tr("its level denies it: {level}")
+    return OperationAccess(right, verdict, why.format(level=permission_words(level)))

@@ -1,5 +1,7 @@
 """The inspector and the rules of an agent: why, a call decided, limits and grants edited, by real mouse and keys."""
 
+import random
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from gatewright.policy.capability import ClockRead, FsRead, NetWrite
 from gatewright.policy.document import Agent, Delegate, PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.reach import place_rights
+from gatewright.policy.right import RightWord
 from gatewright.policy.rule import AfterOutside, ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright_gui.pages.access.rules import RulesPage
@@ -21,11 +24,12 @@ from gatewright_gui.pages.access.tools.agent_rules_pane import AgentRulesPane
 from gatewright_gui.pages.access.tools.constraint_dialog import ConstraintDialog
 from gatewright_gui.pages.access.tools.inspector import Inspector
 from gatewright_gui.pages.access.tools.limit_list import Column
-from gatewright_gui.pages.access.tools.why import DETAILS, Places, ShownRow, places_of
+from gatewright_gui.pages.access.tools.why import DETAILS, Places, ShownRow, places_of, verdict_sentence
 from gatewright_gui.qt.widget.text_field import NumberField
 from gatewright_gui.session.path_share import path_shares
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, demo, opened_window, settled, until
+from tests.support.right_cells import Cell, cells_of, drawn_call
 
 LEFT = Qt.MouseButton.LeftButton
 HEADER = "[[agents.operator.tool_rules]]\n"
@@ -111,7 +115,7 @@ async def test_limits_of_an_operation_say_value_scope_and_where_they_come_from(s
     assert shown.limits() == [
         ("Max calls", "40 calls in a session", "all operations"),
         ("Pause", "100 ms from start to start", "all operations"),
-        ("Consent", "scope record", "only append"),
+        ("Asks first", "scope record", "only append"),
         ("Rate", "100 per 1 h, over all sessions", "all operations"),
     ]
     where = shown.limit("Rate", Column.WHERE)
@@ -568,6 +572,29 @@ async def test_why_is_a_sentence_and_at_most_four_steps_and_leaves_out_what_was_
                 assert not any("it depends on" in step.text for step in steps), "the sentence says it"
                 seen += 1
     assert seen > 200
+
+
+async def test_a_tool_says_how_many_of_its_operations_ask_and_the_gate_lets_none_of_these_through(shown: Shown) -> None:
+    workspace, draw, seen = shown.window.document.workspace, random.Random(34), set[str]()
+    tools: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells_of([workspace]):
+        tools.setdefault((cell.agent_id, cell.tool.facts.name), []).append(cell)
+    for (agent_id, name), cells in tools.items():
+        said = verdict_sentence(cells[0].tool, None)
+        found = re.match(r"(\d+) of its (\d+) operations are on(, and every call asks|, and (\d+) of them ask)?", said)
+        if found is None:
+            continue
+        asking = [cell for cell in cells if cell.right.word is RightWord.ASK]
+        on = sum(not cell.right.is_hidden for cell in cells)
+        assert (int(found[1]), int(found[2])) == (on, len(cells))
+        assert len(asking) == (on if found[3] and not found[4] else int(found[4] or 0)), said
+        seen.add("every" if found[3] and not found[4] else "some" if found[4] else "none")
+        for cell in asking:
+            for _ in range(5):
+                call = drawn_call(cell, cell.words, draw)
+                if call is not None:
+                    assert workspace.decide(agent_id, name, call).verdict is not Verdict.ALLOW
+    assert seen == {"every", "some", "none"}
 
 
 async def test_why_draws_the_files_and_its_steps_lead_to_the_rules_of_files(shown: Shown) -> None:

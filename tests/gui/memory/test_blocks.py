@@ -166,7 +166,7 @@ async def test_list_says_of_each_block_what_it_is_and_what_the_agent_may_do(benc
 
     assert bench.line("persona").facts.startswith("text · 4 of 60 characters · changed ")
     assert bench.line("persona").facts.endswith(" · always seen")
-    assert "read_write" not in bench.line("persona").facts, "what the agent may do stands beside it"
+    assert "read and write" not in bench.line("persona").facts, "what the agent may do stands beside it"
     assert [bench.line(label).may[0] for label in ("persona", "tea", "rules")] == [
         "edits",
         "edits, asks first",
@@ -350,7 +350,7 @@ async def test_settings_change_only_what_was_changed(bench: Bench) -> None:
     assert bench.line("tea").may[0] == "reads"
     assert "The model of operator always sees it: 2 of 2" in bench.page.blocks.detail.place.text
     assert not form.apply_button.isEnabled()
-    assert bench.window.impact.text == "tea is now read_only: agents read it"
+    assert bench.window.impact.text == "tea is now read only: agents read it"
 
 
 async def test_block_is_archived_and_taken_out_and_deleted_after_a_question(bench: Bench) -> None:
@@ -544,13 +544,13 @@ async def test_who_may_touch_a_shared_block_is_what_the_gate_says(bench: Bench) 
     assert compared == 20
     cell = table.rows.index(0, 3)
     assert cell.data() == "ask first"
-    assert "the level partner asks" in cell.data(Qt.ItemDataRole.ToolTipRole)
+    assert "its level asks: changes ask" in cell.data(Qt.ItemDataRole.ToolTipRole)
 
 
 async def test_filter_finds_words_of_label_type_and_level_and_an_empty_place_says_what_to_do(bench: Bench) -> None:
     QTest.keyClick(bench.window, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
     assert bench.page.blocks.filter.hasFocus()
-    QTest.keyClicks(bench.page.blocks.filter, "working partner")
+    QTest.keyClicks(bench.page.blocks.filter, "working changes")
     assert [line.row.label for line in bench.page.blocks.model.rows] == ["tea"]
     assert bench.page.blocks.header.accessibleName() == "Blocks"
     bench.page.blocks.filter.setText("nothing like it")

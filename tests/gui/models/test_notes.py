@@ -169,7 +169,7 @@ def test_rules_of_sources_and_settings_of_tools_are_notes_with_their_place() -> 
         (ExclusiveGroups((("notes", "disk"),)), (), "one of notes, disk"),
         (RequiredBeforeExit(), (), "before the end"),
         (RequiredBeforeExitIf(), ("clock",), "before the end, if clock"),
-        (RequiresConsent("desk"), (), "consent desk"),
+        (RequiresConsent("desk"), (), "asks first for desk"),
         (ArgumentConstraints({"path": {}, "size": {}}), (), "limits path, size"),
         (ArgumentConstraints({"path": {"in_folder": "a/b"}, "size": {}}), (), "path only in a/b/, limits size"),
         (ArgumentConstraints({"path": {}}, ("path", "size")), (), "limits path, asks for path, size"),

@@ -142,7 +142,7 @@ def test_limits_are_told_where_they_hold(tree: ToolTreeModel) -> None:
         return str(index.data(TIP) if operation is None else index.siblingAtColumn(Column.FACT).data())
 
     assert "max 1,200" in limits(None).splitlines()
-    assert limits("write") == "consent"
+    assert limits("write") == "asks first"
     assert limits("find") == ""
 
 

@@ -16,6 +16,7 @@ from gatewright_gui.qt.widget.chip import chip_width, paint_chip
 from gatewright_gui.qt.widget.item_view import Delegate, paint_ground
 from gatewright_gui.session.memory import BlockRow
 from gatewright_gui.session.question import span
+from gatewright_gui.session.verdict import permission_words
 
 _PAD = 8
 _CHIP_HEIGHT = 17
@@ -42,7 +43,7 @@ class BlockLine:
     @property
     def level(self) -> str:
         """The level of the block; empty where it cannot be read."""
-        return "" if self.row.info is None else str(self.row.info.permission)
+        return "" if self.row.info is None else permission_words(self.row.info.permission)
 
     @property
     def words(self) -> str:

@@ -11,7 +11,7 @@ from gatewright.workspace.api import GatewrightError, Step
 from gatewright_gui.pages.access.memory.block_list import BlockDelegate, BlockLine, BlockModel
 from gatewright_gui.pages.access.memory.block_pane import BlockPane
 from gatewright_gui.pages.access.memory.create_dialog import CreateDialog
-from gatewright_gui.pages.access.memory.settings_form import LEVELS
+from gatewright_gui.pages.access.memory.settings_form import level_line
 from gatewright_gui.pages.access.memory.text_dialog import Asked, TextDialog
 from gatewright_gui.pages.access.memory.value_pane import Draft
 from gatewright_gui.pages.page import PageContext
@@ -362,7 +362,7 @@ class BlocksPane(QWidget):
     async def _change(self, content: BlockContent, new: BlockSettings) -> None:
         await self._blocks.set(content, new)
         if new.permission is not None:
-            level = tr(LEVELS[new.permission])
+            level = level_line(new.permission)
             self._document.noted.emit(tr("{label} is now {level}", label=content.label, level=level))
 
     def _bring_back(self, step: Step) -> None:

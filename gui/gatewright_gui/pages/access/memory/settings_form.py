@@ -9,6 +9,7 @@ from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.text_field import NumberField
 from gatewright_gui.session.memory import BlockContent, BlockSettings, BlockType
+from gatewright_gui.session.verdict import permission_words
 
 MOST_CHARS = 4 * 1024 * 1024
 _TYPES = {
@@ -17,15 +18,20 @@ _TYPES = {
     BlockType.LOG: mark("log: a running record"),
 }
 LEVELS = {
-    Permission.READ_WRITE: mark("read_write: agents change it"),
-    Permission.APPEND: mark("append: agents add to it"),
-    Permission.PARTNER: mark("partner: agents ask before they change it"),
-    Permission.HUMAN: mark("human: agents ask before they change it"),
-    Permission.READ_ONLY: mark("read_only: agents read it"),
-    Permission.ADMIN: mark("admin: agents change it and delete it"),
-    Permission.ASK: mark("ask: every access asks first, reading too"),
-    Permission.NONE: mark("none: agents do not even see it"),
+    Permission.READ_WRITE: mark("agents change it"),
+    Permission.APPEND: mark("agents add to it"),
+    Permission.PARTNER: mark("agents ask before they change it"),
+    Permission.HUMAN: mark("agents ask before they change it"),
+    Permission.READ_ONLY: mark("agents read it"),
+    Permission.ADMIN: mark("agents change it and delete it"),
+    Permission.ASK: mark("every access asks first, reading too"),
+    Permission.NONE: mark("agents do not even see it"),
 }
+
+
+def level_line(level: Permission) -> str:
+    """The words of a level, and what it lets agents do with a block."""
+    return f"{permission_words(level)}: {tr(LEVELS[level])}"
 
 
 class SettingsFields(QWidget):
@@ -40,8 +46,8 @@ class SettingsFields(QWidget):
             self.type.addItem(tr(words), kind)
         self.type.setCurrentIndex(1)
         self.level = named(QComboBox(), f"{name}.level", spoken=tr("Level for agents"))
-        for level, words in LEVELS.items():
-            self.level.addItem(tr(words), level)
+        for level in LEVELS:
+            self.level.addItem(level_line(level), level)
         self.limit = named(NumberField(tr("Limit"), 0, MOST_CHARS, unit=tr("characters")), f"{name}.limit")
         self.limit.setSpecialValueText(tr("no limit of its own"))
         self.limit.setGroupSeparatorShown(True)

@@ -171,11 +171,8 @@ class TextsPane(QWidget):
         row = self.current
         if row is not None:
             at = "" if row.at_s is None else datetime.fromtimestamp(row.at_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-            self.about.set_text(
-                " · ".join(
-                    filter(None, (row.about, at, counted(len(row.text), "character", "characters"), row.metadata))
-                )
-            )
+            size = counted(len(row.text), "character", "characters")
+            self.about.set_text(" · ".join(filter(None, (row.about, at, size, row.metadata))))
             self._show_text(row)
 
     # doing

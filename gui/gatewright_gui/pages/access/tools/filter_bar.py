@@ -12,7 +12,6 @@ from PySide6.QtGui import QAction, QColor, QKeyEvent, QMouseEvent, QPainter, QPa
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
 from gatewright.workspace.api import SafetyTier
-from gatewright_gui.pages.access.tools.row_state import TIER_WORDS
 from gatewright_gui.pages.access.tools.tool_fit import NO_FILTERS, Filters, State
 from gatewright_gui.pages.access.tools.tool_tree import Tally
 from gatewright_gui.qt.language import counted, mark, tr
@@ -21,6 +20,7 @@ from gatewright_gui.qt.look import Role, current_look, role_pair, tie_icon
 from gatewright_gui.qt.menu import add_action, add_heading
 from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
 from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.question import TIER_WORDS
 
 STATES: tuple[tuple[State, str, str], ...] = (
     (State.ON, mark("On"), mark("Runs without asking, but for calls whose arguments make them ask")),

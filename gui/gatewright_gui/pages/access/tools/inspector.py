@@ -18,7 +18,7 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.plaintext import line_text, tip_text
+from gatewright_gui.qt.plaintext import label_text, line_text, tip_text
 from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.label import ElidedLabel, Label
 from gatewright_gui.session.document import ChangeSet
@@ -41,6 +41,8 @@ _LATE = frozenset({"limits", "try"})
 
 MOST_NAME = 220
 """Pixels for the name of the row."""
+MOST_WHOSE = 40
+"""Letters of the name of the agent whose right is shown."""
 
 
 class Inspector(QWidget):
@@ -149,7 +151,8 @@ class Inspector(QWidget):
         name = self._row.name
         self.name.setText(line_text(self.name.fontMetrics(), name, MOST_NAME, Qt.TextElideMode.ElideMiddle))
         self.name.setToolTip(tip_text(name))
-        self.ground.set_text(self._row.ground)
+        whose = self._row.agent.agent_id if self._row.agent is not None else ""
+        self.ground.set_text(" · ".join(filter(None, (label_text(whose, MOST_WHOSE, keep=""), self._row.ground))))
 
     def _show_tab(self, key: str) -> None:
         self._refresh()

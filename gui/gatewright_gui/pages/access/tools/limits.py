@@ -109,7 +109,8 @@ def words_of(rule: ToolRule) -> RuleWords:
             said = tr("has to succeed before the loop may end, if {tools} did", tools=every)
             return RuleWords(tr("Before the end"), tr("before the end, if {tools}", tools=every), said)
         case RequiresConsent(scope):
-            return RuleWords(tr("Consent"), tr("consent {scope}", scope=scope) if scope else tr("consent"), "")
+            asks = tr("asks first for {scope}", scope=scope) if scope else tr("asks first")
+            return RuleWords(tr("Asks first"), asks, "")
         case ArgumentConstraints(fields, required):
             told = {name: constraint_words(schema) for name, schema in fields.items()}
             short = {name for name, schema in fields.items() if _names_folder(schema)}

@@ -54,7 +54,7 @@ NEW: tuple[tuple[str, str, str, RuleKind], ...] = (
     ("rate", mark("&Rate: calls per time"), "clock", RateLimit(30, 60.0)),
 )
 MORE: tuple[tuple[str, str, str, RuleKind], ...] = (
-    ("consent", mark("&Consent"), "hand", RequiresConsent()),
+    ("consent", mark("Ask &first"), "hand", RequiresConsent()),
     ("outside.ask", mark("Ask first after &outside results"), "shield-alert", AfterOutside(Verdict.ASK)),
     ("outside.deny", mark("O&ff after outside results"), "shield-alert", AfterOutside(Verdict.DENY)),
     ("reminder", mark("Re&minder"), "history", Periodic(300.0)),

@@ -301,7 +301,6 @@ def danger_of(tool: ToolRight, operation: OperationRight | None) -> Effect | Non
     return effect if effect in EFFECT_WORDS else None
 
 
-TIER_WORDS = {"read_only": mark("read only"), "side_effecting": mark("side effects"), "privileged": mark("privileged")}
 STATE_WORDS = {
     RowState.ON: mark("on"),
     RowState.OFF: mark("off"),

@@ -17,7 +17,6 @@ from gatewright_gui.pages.access.tools.limits import limits_of
 from gatewright_gui.pages.access.tools.row_state import (
     EFFECT_WORDS,
     STATE_WORDS,
-    TIER_WORDS,
     RowState,
     Switch,
     asking_of,
@@ -41,6 +40,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.session.observed import Noted, note_rows, note_tool
 from gatewright_gui.session.path_share import Share, Shares
+from gatewright_gui.session.question import TIER_WORDS
 from gatewright_gui.session.readings import Reading
 from gatewright_gui.session.tokens import count_words
 from gatewright_gui.session.tool_groups import ToolGroup, by_origin, group_of

@@ -12,6 +12,7 @@ from gatewright.workspace.api import (
     OperationRight,
     Policy,
     Reason,
+    RightWord,
     Source,
     ToolFacts,
     ToolRight,
@@ -240,13 +241,20 @@ def sentence_of(row: ShownRow, places: Places | None) -> str:
     return f"{said} {row.noted.sentence}" if row.noted is not None else said
 
 
+_ON = mark("{count} of its {every} operations are on. Choose one to see why.")
+_SOME_ASK = mark("{count} of its {every} operations are on, and {asks} of them ask first. Choose one to see why.")
+_ON_AND_ASK = mark("{count} of its {every} operations are on, and every call asks first. Choose one to see why.")
+
+
 def verdict_sentence(tool: ToolRight, operation: OperationRight | None, places: Places | None = None) -> str:
     """The verdict of all layers on an operation, or on a tool with all of them, and the reason for it."""
     rows = [(facts_of(tool, one), one) for one in ((operation,) if operation is not None else tool.operations)]
     words = {"" if one.is_hidden else (one.word, value_words(op, one).short) for op, one in rows}
     if len(words) > 1:
-        on = sum(not one.is_hidden for _, one in rows)
-        return tr("{count} of its {every} operations are on. Choose one to see why.", count=on, every=len(rows))
+        on = [one for _, one in rows if not one.is_hidden]
+        asks = sum(one.word is RightWord.ASK for one in on)
+        words = _ON_AND_ASK if asks == len(on) else _SOME_ASK if asks else _ON
+        return tr(words, count=len(on), every=len(rows), asks=asks)
     verdict = verdict_of(tool, operation)
     reason = next((one.text for one in reasons_of(tool, operation) if one.verdict is verdict), "").replace("`", "")
     if verdict is Verdict.DENY:
@@ -343,13 +351,13 @@ def _levels(
             yield Step("level", text, (*where, "permission_rules", places.rules[0]), tr("rules"))
         text = tr("everything else is {level}", level=permission_words(source.default_permission))
         yield Step("rest", text, (*where, "default_permission"), tr("default"))
-    else:
-        sources = sources_reached(policy, agent, tool.facts, op)[:2] if row.by_path else ()
-        if not sources and depending_words(op, row):
-            yield Step("level", tr("the arguments decide, call by call"))
-        for source in sources:
-            text = tr("the rules of `{source}` decide, file by file", source=source.source_id)
-            yield Step("level", text, ("sources", source.source_id, "default_permission"), tr("levels"))
+        return
+    reached = sources_reached(policy, agent, tool.facts, op)[:2] if row.by_path else ()
+    for source in reached:
+        text = tr("the rules of `{source}` decide, file by file", source=source.source_id)
+        yield Step("level", text, ("sources", source.source_id, "default_permission"), tr("levels"))
+    if not reached and depending_words(op, row):
+        yield Step("level", tr("the arguments decide, call by call"))
 
 
 def _at_most(steps: Sequence[Step]) -> tuple[Step, ...]:
