@@ -131,6 +131,19 @@ async def test_page_that_nobody_touched_finds_no_fault_and_offers_one_example_by
     await until(lambda: form.verdict == "`read` needs `path`")
 
 
+async def test_result_of_a_denied_call_offers_no_run(page: TrialPage) -> None:
+    await choose(page, "archivist")
+    none = page.outcome.result.none
+    call(page, op="append", path="README.md", content="x")
+    page.decide()
+    assert (await settled(page, 1)).verdict is Verdict.DENY
+    await until(lambda: none.accessibleDescription() == "The gate lets no tool run for this call.")
+    call(page, op="read", path="README.md")
+    page.decide()
+    assert (await settled(page, 2)).verdict is Verdict.ALLOW
+    await until(lambda: none.accessibleDescription().startswith("Run in copy (Ctrl+Shift+Return)"))
+
+
 @pytest.mark.parametrize("height", [600, 655, 700, 720])
 async def test_no_stage_is_cut_in_half(page: TrialPage, height: int) -> None:
     call(page, op="read", path="README.md")

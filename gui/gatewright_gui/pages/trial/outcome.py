@@ -193,9 +193,11 @@ class OutcomePanel(QWidget):
     def _how_to_run(self) -> str:
         if self._is_live:
             return tr(
-                "Ctrl+Shift+Return runs the call LIVE, in the real workspace, and shows here what the model gets."
+                "Run LIVE (Ctrl+Shift+Return) makes the call in the real workspace, and shows here what the model gets."
             )
-        return tr("Ctrl+Shift+Return runs the call in a disposable copy and shows here what the model gets.")
+        return tr(
+            "Run in copy (Ctrl+Shift+Return) makes the call in a disposable copy, and shows here what the model gets."
+        )
 
     def say_run_elsewhere(self) -> None:
         """The call that is shown was decided where a run was asked for."""
@@ -231,6 +233,8 @@ class OutcomePanel(QWidget):
             return "circle-stop", tr("Cancelled"), f"{record.reason[:1].upper()}{record.reason[1:]}"
         if self._why_not:
             return self._not_run
+        if record.verdict == "deny":
+            return "scroll-text", tr("No result"), tr("The gate lets no tool run for this call.")
         return "scroll-text", tr("Only decided"), self._how_to_run
 
     def clear(self) -> None:
