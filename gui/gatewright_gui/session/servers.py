@@ -56,7 +56,7 @@ class Group(StrEnum):
     """The groups of rows, in their order."""
 
     SERVERS = mark("MCP servers")
-    OTHERS = mark("Tools of other kinds")
+    OTHERS = mark("Other tools (not MCP)")
     AGENTS = mark("Coding agents on this machine")
     CLIENTS = mark("Clients that could be gated")
 

@@ -28,9 +28,9 @@ Kind = Literal["text", "words", "agents", "commands", "flag", "choice", "number"
 _VERDICTS = ((mark("allow"), Verdict.ALLOW), (mark("ask first"), Verdict.ASK), (mark("deny"), Verdict.DENY))
 _SWITCHES = ((mark("on"), Verdict.ALLOW), (mark("ask first"), Verdict.ASK), (mark("off"), Verdict.DENY))
 _USUAL = {
-    Verdict.ALLOW: mark("default (on)"),
-    Verdict.ASK: mark("default (ask first)"),
-    Verdict.DENY: mark("default (off)"),
+    Verdict.ALLOW: mark("on (default)"),
+    Verdict.ASK: mark("ask first (default)"),
+    Verdict.DENY: mark("off (default)"),
 }
 
 _EFFECTS = {
@@ -247,18 +247,18 @@ SECTIONS = (
         Setting(("closed",), mark("Closed places"), mark("none; such as ~/.ssh, docs/private: no tool touches them")),
     )),
     Section("defaults", mark("Defaults"), mark("What holds where an agent, a tool or a rule says nothing else."), (
-        Setting(("default",), mark("Calls that no rule is about"), mark("what they get"), choices=_VERDICTS,
+        Setting(("default",), mark("Calls that no rule covers"), mark("what they get"), choices=_VERDICTS,
                 effects=(mark("They go on; levels of files and what asks first hold."),
                          mark("You are asked before each."), mark("They are refused."))),
         _defaults("unlisted_tools", mark("Agents without a list of tools"), mark("what they get of all tools"),
-                  choices=((mark("all of them"), Verdict.ALLOW), (mark("none of them"), Verdict.DENY)),
+                  choices=((mark("every tool"), Verdict.ALLOW), (mark("no tool"), Verdict.DENY)),
                   effects=(mark("They may use every tool."), mark("They can use nothing until you list it."))),
         _defaults("new_tools", mark("New tools for such agents"), mark("tools that come in later"),
                   choices=((mark("off until you turn them on"), "hold"), (mark("on at once"), "allow")),
                   effects=(mark("Nothing new works by itself."), mark("Agents can use them before you looked."))),
-        _tier("read_only", mark("All that only reads")),
-        _tier("side_effecting", mark("All that changes something")),
-        _tier("privileged", mark("All that is privileged")),
+        _tier("read_only", mark("Calls that only read")),
+        _tier("side_effecting", mark("Calls that change something")),
+        _tier("privileged", mark("Calls marked privileged")),
         _defaults("max_output_bytes", mark("Longest result"), mark("bytes")),
         _defaults("timeout_s", mark("Time limit of a call"), mark("each tool's own")),
         _defaults("check_formats", mark("Check formats"), mark("a date, an address or a link must be one")),

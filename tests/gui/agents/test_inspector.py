@@ -26,6 +26,7 @@ from gatewright_gui.pages.access.tools.inspector import Inspector
 from gatewright_gui.pages.access.tools.limit_list import Column
 from gatewright_gui.pages.access.tools.why import DETAILS, Places, ShownRow, places_of, verdict_sentence
 from gatewright_gui.qt.widget.text_field import NumberField
+from gatewright_gui.session.calls import stage_words
 from gatewright_gui.session.path_share import path_shares
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, demo, opened_window, settled, until
@@ -661,7 +662,7 @@ async def test_a_call_is_decided_in_place_by_the_gate_and_follows_the_policy(sho
     assert trial.answer.record is not None
     assert trial.answer.record.verdict is decision.verdict is Verdict.ASK
     assert trial.answer.title.text() == "Asks first"
-    assert trial.answer.stage.text() == f"at stage {decision.stage}"
+    assert trial.answer.stage.text() == f"at \u201c{stage_words(decision.stage)}\u201d"
     assert sorted(workspace.folder.rglob("*.md")) == before, "nothing was run"
 
     QTest.keyClick(agents_page(shown.window).tools.view, Qt.Key.Key_Space)

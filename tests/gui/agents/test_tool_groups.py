@@ -482,7 +482,7 @@ async def test_whole_catalogs_stand_among_the_rules_of_the_agent(window: MainWin
     await settled(window)
     rules = page.agent
     rules.menu.aboutToShow.emit()
-    (whole,) = [one.menu() for one in rules.menu.actions() if one.text() == "&Whole catalog"]
+    (whole,) = [one.menu() for one in rules.menu.actions() if one.text() == "&Whole server"]
     assert isinstance(whole, QMenu)
     assert [one.text() for one in whole.actions()] == ["plant", "far"]
     whole.actions()[1].trigger()

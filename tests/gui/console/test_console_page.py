@@ -126,7 +126,7 @@ async def test_page_that_nobody_touched_finds_no_fault_and_offers_one_example_by
     offers = [button for button in blank.findChildren(QPushButton) if button.isVisible()]
     assert [button.text() for button in offers] == [page.request.example_button.text()]
     QTest.mouseClick(offers[0], Qt.MouseButton.LeftButton)
-    await until(lambda: form.verdict == "the arguments fit")
+    await until(lambda: form.verdict == "every field fits")
     form.set_values({"op": "read", "source": "archive"})
     await until(lambda: form.verdict == "`read` needs `path`")
 
@@ -249,7 +249,7 @@ async def test_form_tells_what_the_operation_needs_in_the_words_of_the_gate(page
     assert record.stage == "arguments"
     assert form.verdict in record.reason
     form.set_values({"op": "append", "path": "drafts/report.md", "content": "more"})
-    await until(lambda: form.verdict == "the arguments fit")
+    await until(lambda: form.verdict == "every field fits")
     page.decide()
     assert (await settled(page, 2)).stage != "arguments"
 

@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QPushButton, QScrollArea, QToolButton, QWidget
 
+from gatewright.policy import agentedit
 from gatewright.policy.document import Questions
 from gatewright.policy.verdict import DiscordEndpoint
 from gatewright.workspace import Workspace
@@ -402,6 +403,8 @@ def test_a_rule_says_in_one_sentence_what_happens_to_which_calls_of_whom(rule: P
 
 
 async def test_the_sentence_of_a_rule_follows_what_is_typed_and_agrees_with_the_gate(window: MainWindow) -> None:
+    assert window.document.push(lambda policy, _: agentedit.add_agent(policy, "guest"))
+    await settled(window)
     pane = page_of(window).rules
     pane.show_rule(0)
     sentence = r"Denies calls of file to all agents when path matches \.sh$ or not given."
@@ -410,5 +413,7 @@ async def test_the_sentence_of_a_rule_follows_what_is_typed_and_agrees_with_the_
         assert window.document.workspace.decide("clerk", "file", {"op": "read", "path": path}).verdict == verdict
     write(window, "agents", "guest")
     await until(lambda: " to guest when " in pane.form.sentence.text())
+    await until(pane.form.apply_button.isEnabled)
     press(window, "apply")
+    await settled(window)
     assert window.document.workspace.decide("clerk", "file", {"op": "read", "path": "a.sh"}).verdict == "allow"

@@ -48,11 +48,11 @@ async def test_the_search_leaves_the_settings_that_have_all_words_and_leads_to_t
 
 async def test_what_only_reads_has_one_row_and_a_label_names_its_key(window: MainWindow) -> None:
     page = await page_of(window)
-    labels = [one for one in page.findChildren(QLabel) if one.isVisible() and "only reads" in one.text()]
-    assert [one.text() for one in labels] == ["All that only reads"]
+    labels = [one for one in page.findChildren(QLabel) if one.isVisible() and "that only read" in one.text()]
+    assert [one.text() for one in labels] == ["Calls that only read"]
     assert labels[0].toolTip() == "In the policy file: read_only"
     assert page.reading.isVisible()
-    page.search.setText("only reads")
+    page.search.setText("only read")
     assert page.reading.isVisible()
     page.search.setText("time limit")
     assert not page.reading.isVisible()

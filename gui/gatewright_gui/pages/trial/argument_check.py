@@ -160,7 +160,7 @@ def _syntax_fault(text: str, error: JsonRefused) -> TextFault:
 
 
 SETTLE_MS = 150
-FITS = mark("the arguments fit")
+FITS = mark("every field fits")
 Fault = PlaceFault | TextFault
 Find = Callable[[ArgumentChecker | None], Callable[[], Sequence[Fault]] | None]
 

@@ -1,4 +1,4 @@
-"""Part of the row *All that only reads* in Settings: nobody is asked; with what that rests on, and a list of it."""
+"""Part of the row *Calls that only read* in Settings: nobody is asked; with what that rests on, and a list of it."""
 
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtGui import QShowEvent
@@ -41,7 +41,7 @@ class ReadingDialog(FormDialog):
     """The operations that only read, to be looked at; with the questions of one agent, if one is chosen."""
 
     def __init__(self, parent: QWidget | None, rows: tuple[Reads, ...], agent_id: str | None) -> None:
-        super().__init__(parent, "reading", tr("All that only reads"), tr("Close"))
+        super().__init__(parent, "reading", tr("Calls that only read"), tr("Close"))
         self.cancel_button.hide()
         self.model = ReadingModel(rows=rows)
         self.view = named(TableView(tr("Operations that only read")), "reading.rows")
@@ -62,8 +62,8 @@ class ReadingRow(QWidget):
     def __init__(self, context: PageContext) -> None:
         super().__init__()
         self._context, self._document = context, context.document
-        self.box = named(QCheckBox(tr("asks no agent, not even one that is set to ask")), "settings.reading")
-        self.box.setAccessibleName(tr("All that only reads never asks"))
+        self.box = named(QCheckBox(tr("never ask, not even for an agent that is set to ask")), "settings.reading")
+        self.box.setAccessibleName(tr("Calls that only read never ask"))
         self.box.setToolTip(tr("By the tier read_only. Keys for tools, policy rules and levels may still ask, or deny"))
         self.asking = named(Label(wraps=True), "settings.reading.asking")
         self.words = named(Label(wraps=True), "settings.reading.words", kind="muted")

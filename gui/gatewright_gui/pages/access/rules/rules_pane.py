@@ -76,7 +76,7 @@ class RulesPane(QWidget):
         """The agent whose rules are shown; None: all of them."""
         self.header = SectionHeader(tr("Rules for calls"))
         self.add_button = named(
-            QPushButton(tr("Add")), "policy.add", spoken=tr("Add a rule for calls"), tip=tr("Add a rule (Ins)")
+            QPushButton(tr("Add rule")), "policy.add", spoken=tr("Add a rule for calls"), tip=tr("Add a rule (Ins)")
         )
         tie_icon(self.add_button, "plus")
         self.up_button = named(IconButton("arrow-up", tr("Up (Alt+Up)")), "policy.up")

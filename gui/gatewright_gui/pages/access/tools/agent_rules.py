@@ -180,7 +180,7 @@ def _approvals(policy: Policy, agent: Agent) -> Iterator[AgentRow]:
             yield _approval(RowKind.INHERITED, key, everyone[key], about, ("defaults", "approvals", key))
         else:
             verdict = TIER_DEFAULTS[SafetyTier(key)]
-            yield _approval(RowKind.INHERITED, key, verdict, tr("as usual"), None)
+            yield _approval(RowKind.INHERITED, key, verdict, tr("the default"), None)
 
 
 def _catalogs(agent: Agent, catalog: Sequence[ToolFacts]) -> Iterator[AgentRow]:

@@ -21,7 +21,7 @@ from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.label import IconLabel, Label
 from gatewright_gui.session.call_record import try_call
-from gatewright_gui.session.calls import CallRecord, CallRequest, ShownTool, tool_to_try, with_missing
+from gatewright_gui.session.calls import CallRecord, CallRequest, ShownTool, stage_words, tool_to_try, with_missing
 from gatewright_gui.session.place import place_of
 
 TASK, TASK_TOOL = "inspector.decide", "inspector.tool"
@@ -62,7 +62,7 @@ class AnswerBox(QFrame):
         verdict: VerdictName = record.verdict.value
         self.record = record
         self._show(verdict, tr(TITLES[verdict]), record.reason, VERDICT_ICONS[verdict])
-        self.stage.setText(tr("at stage {stage}", stage=record.stage))
+        self.stage.setText(tr("at \u201c{stage}\u201d", stage=stage_words(record.stage)))
         told = record.model_message
         self.told.setText(tr("The model is told: {message}", message=told) if told else "")
         rule = record.rule
