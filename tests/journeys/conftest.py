@@ -37,6 +37,8 @@ async def hand(display: Display, policy: Path, preferences: Preferences) -> Asyn
 async def first_hand(display: Display, qapp: QApplication, preferences: Preferences) -> AsyncIterator[Hand]:
     """In a window that nothing was ever opened in."""
     async with _hand_on(display, new_window(qapp, preferences=preferences, theme="light")) as made:
+        welcome = made.window.shelf.welcome
+        await until(lambda: welcome.cards or welcome.nothing.isVisible(), "the look for programs, which moves the rest")
         yield made
 
 

@@ -110,7 +110,7 @@ async def test_who_starts_at_the_welcome_gets_an_agent_that_reads_and_sees_no_se
     await until(lambda: tree.model().rowCount() > 0, "the folder")
     await hand.click_cell(tree, tree_row(tree, "notes"))
     await hand.key("Menu")
-    await hand.choose("none")
+    await hand.choose("hidden")
     above = texts(rules.model(), rule_model.PATTERN)[-3]
     assert texts(rules.model(), rule_model.PATTERN)[-2] == "/notes/"  # the default is the last row
     first = rules.visualRect(table_row(rules, above, rule_model.PATTERN))
@@ -279,7 +279,8 @@ async def test_who_asks_why_a_call_was_denied_yesterday_finds_it_and_mends_the_p
     await until(lambda: calls.model().rowCount() == 1 and calls.model().index(0, 2).data() is not None, "the call")
     await hand.click_cell(calls, calls.model().index(0, 2))
     rule = await hand.see("activity.rule", QPushButton)
-    assert rule.text().startswith("sources.archive.default_permission, line ")
+    assert rule.text().startswith("Go to line ")
+    assert rule.toolTip().startswith("sources.archive.default_permission, line ")
     assert hand.find("activity.detail.reason", QLabel).text() != ""
 
     # a level for just this file, seen before it is written

@@ -143,7 +143,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     await until(lambda: folder.model().rowCount() > 0, "the folder")
     await hand.click_cell(folder, tree_row(folder, "private"))
     await hand.key("Menu")
-    await hand.choose("none")
+    await hand.choose("hidden")
     assert [rule.pattern for rule in hand.window.document.policy.sources[0].permission_rules] == ["/private/"]
     await hand.go_to("tools")
     await hand.click(hand.find("agents.sources", QToolButton))

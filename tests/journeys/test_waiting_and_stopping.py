@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QListWidget
 
-from gatewright_gui.pages.access.rules.rule_list import RuleList
+from gatewright_gui.pages.access.rules.rule_list import NAME, RuleList
 from gatewright_gui.pages.activity import ActivityPage
 from gatewright_gui.qt.widget.button import Segmented
 from tests.journeys.commandline import gatewright
@@ -94,7 +94,7 @@ async def test_rule_is_observed_compared_and_enforced(hand: Hand, policy: Path) 
     # observed: the same call is made, and noted
     await hand.go_to("rules")
     rules = hand.find("policy.rules", RuleList)
-    await hand.click_cell(rules, table_row(rules, "no new scripts"))
+    await hand.click_cell(rules, table_row(rules, "no new scripts", NAME))
     await hand.click(hand.find("policy.observe", QAbstractButton))
     await until(window.observe.isVisible, "the bar that tells what is observed")
     await save(hand)
@@ -121,7 +121,7 @@ async def test_rule_gets_times_and_holds_only_then(hand: Hand, policy: Path) -> 
     await hand.go_to("rules")
     await hand.click(hand.find("access.everyone", QAbstractButton))  # the rule is for all agents
     rules = hand.find("policy.rules", RuleList)
-    await hand.click_cell(rules, table_row(rules, "no new scripts"))
+    await hand.click_cell(rules, table_row(rules, "no new scripts", NAME))
     times = hand.find("policy.times.part", Segmented)
     await hand.click(times.button("times"))
 
