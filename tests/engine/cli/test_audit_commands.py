@@ -85,7 +85,7 @@ def test_list_tells_the_calls_that_fit_newest_first(folder: Path, capsys: pytest
     assert main(["audit", "list", str(folder), "--verdict", "deny", "--tool", "file", "--json"]) == 0
     denied = json.loads(capsys.readouterr().out)
 
-    assert "  deny   archivist  file  content=x  op=append" in lines[0]
+    assert "  deny   archivist  file  a.md  content=x  op=append" in lines[0]
     assert "  allow  archivist  file.read" in lines[1]
     assert "LogOpened" in lines[-1]
     assert [(call["agent"], call["tool"], call["verdict"], call["ended"]) for call in denied] == [

@@ -81,7 +81,7 @@ async def test_a_rule_is_observed_compared_and_enforced(tmp_path: Path) -> None:
         dialog = window.findChild(CompareDialog)
         assert isinstance(dialog, CompareDialog)
         assert dialog.words.text() == "Of 2 calls 2 would have been denied."
-        assert dialog.rows.item(0).text() == "2  denied, operation: no lists"
+        assert dialog.rows.item(0).text() == "2  denied, check operation: no lists"
         dialog.rows.itemActivated.emit(dialog.rows.item(0))
         await settled(window)
 

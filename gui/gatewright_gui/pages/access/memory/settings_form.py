@@ -48,6 +48,8 @@ class SettingsFields(QWidget):
         self.level = named(QComboBox(), f"{name}.level", spoken=tr("Level for agents"))
         for level in LEVELS:
             self.level.addItem(level_line(level), level)
+        self.level.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.level.setMinimumContentsLength(24)
         self.limit = named(NumberField(tr("Limit"), 0, MOST_CHARS, unit=tr("characters")), f"{name}.limit")
         self.limit.setSpecialValueText(tr("no limit of its own"))
         self.limit.setGroupSeparatorShown(True)
