@@ -175,18 +175,20 @@ def diff_line(line: str, state: int) -> Tokenised:
     return [], state
 
 
+_KINDS: dict[str, Kind] = {
+    "string": "string",
+    "number": "number",
+    "date": "number",
+    "keyword": "keyword",
+    "punctuation": "punctuation",
+    "comment": "comment",
+    "inline": "key",
+    "code": "code",
+}
+
+
 def _kind(match: re.Match[str]) -> Kind:
-    names: dict[str, Kind] = {
-        "string": "string",
-        "number": "number",
-        "date": "number",
-        "keyword": "keyword",
-        "punctuation": "punctuation",
-        "comment": "comment",
-        "inline": "key",
-        "code": "code",
-    }
-    return names[match.lastgroup or "punctuation"]
+    return _KINDS[match.lastgroup or "punctuation"]
 
 
 TOKENISERS: dict[Language, Tokeniser] = {

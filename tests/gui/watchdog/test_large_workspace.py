@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -133,16 +134,16 @@ async def test_the_first_visit_of_no_page_takes_50_ms_once_the_rest_was_made(win
     await window.shelf.make_rest()
     await settled(window)
     assert set(window.shelf.pages) == {row.key for row in all_rows()}
-    took = dict[str, float]()
+    slow = dict[str, float]()
     for key in window.shelf.pages:
-        began_s = time.thread_time()
-        window.show_page(key)
-        took[key] = time.thread_time() - began_s
-        began_s = time.thread_time()
-        window.repaint()
-        took[f"{key}, painted"] = time.thread_time() - began_s
+        for part, act in ((key, partial(window.show_page, key)), (f"{key}, painted", window.repaint)):
+            began_s = time.thread_time()
+            act()
+            took_s = time.thread_time() - began_s
+            if not in_time(took_s, 0.05):  # at the pace of now: others may be busy for a second only
+                slow[part] = took_s
         await settled(window)
-    assert {key: took_s for key, took_s in took.items() if not in_time(took_s, 0.05)} == {}
+    assert slow == {}
 
 
 async def test_one_edit_of_a_whole_column_and_of_a_whole_row_is_worked_out_beside_the_window(

@@ -150,16 +150,16 @@ class ToolDelegate(Delegate):
         self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, switch: Switch, *, is_idle: bool
     ) -> None:
         """Paint both halves on one ground; the lit one in its colour, a closed one with a lock, all pale if idle."""
-        look, whole = current_look(), switch_rect(rect)
+        look, on, ask = current_look(), on_rect(rect), ask_rect(rect)
         palette = look.palette
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(palette.neutral.soft))
-        painter.drawRoundedRect(whole, look.tokens.radius, look.tokens.radius)
+        painter.drawRoundedRect(on.united(ask), look.tokens.radius, look.tokens.radius)
         painter.setFont(look.small_font)
         asks = switch in {Switch.ASK, Switch.LOCKED}
         for half, word, is_lit, pair in (
-            (on_rect(rect), ON_WORD, switch is Switch.ON, palette.verdict.allow),
-            (ask_rect(rect), ASK_WORD, asks, palette.verdict.ask),
+            (on, ON_WORD, switch is Switch.ON, palette.verdict.allow),
+            (ask, ASK_WORD, asks, palette.verdict.ask),
         ):
             is_closed = word == ON_WORD and switch is Switch.LOCKED
             colour = palette.muted
@@ -350,7 +350,9 @@ def _half_size(words: str, font: QFont) -> tuple[int, int]:
 
 def name_left(cell: QRect) -> int:
     """The left edge of the name, which stands behind box, switch and the room of a mark."""
-    return ask_rect(cell).right() + 1 + _GAP + ICON
+    font = current_look().small_font
+    switch = _half_size(tr(ON_WORD), font)[0] + _half_size(tr(ASK_WORD), font)[0]
+    return cell.left() + 3 + BOX + _GAP + switch + _GAP + ICON
 
 
 def mend_words(index: Index) -> str:
