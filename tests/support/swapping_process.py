@@ -50,7 +50,7 @@ def lay(folder: Path) -> None:
 
 
 def exchange_of(one: Path, other: Path) -> Callable[[], bool]:
-    """What exchanges two names; False: it could not."""
+    """Return a function that exchanges two names; it returns False if the file system cannot."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     names = (AT_CWD, os.fsencode(one), AT_CWD, os.fsencode(other), RENAME_EXCHANGE)
     return lambda: rename is not None and rename(*names) == 0

@@ -325,7 +325,7 @@ class ProgramPane(PublishPane):
         self.act_button.setEnabled(outlook is not None and outlook.is_new)
 
     def then_words(self) -> str:
-        """What opens the folder, or checks it."""
+        """Say how a program opens the folder, or a team checks it."""
         match self.kind:
             case "team":
                 return tr("Then type: `{command}`", command=verify_command(self.place))
@@ -399,7 +399,7 @@ class ClientsPane(PublishPane):
         return f"gatewright serve {shlex.quote(str(self._document.workspace.policy_path))} --list"
 
     def then_words(self) -> str:
-        """What shows who is connected."""
+        """Name the command that lists who is connected."""
         return tr("Then start it again and type: `{command}`", command=self._list_command)
 
     async def act(self) -> None:
@@ -448,7 +448,7 @@ class AgentsPane(PublishPane):
         self.act_button.setEnabled(isinstance(status, HostStatus))
 
     def then_words(self) -> str:
-        """What shows whether it asks the gate."""
+        """Name the command that tells whether it asks the gate."""
         row = self.files.current
         if row is None or not isinstance(row.handle, HostStatus):
             return ""

@@ -43,7 +43,7 @@ _EFFECTS = {
 
 
 def rule_sentence(rule: PolicyRule) -> str:
-    """What happens by a rule, to which calls, of whom, and when, in one sentence."""
+    """Say in one sentence what a rule does to which calls, of whom, and when."""
     tools, operations = ", ".join(rule.tools or ()), ", ".join(rule.operations or ())
     if rule.tools is None:
         calls = tr("calls of {operations} of any tool", operations=operations) if operations else tr("every call")
