@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QPushButton, QScroll
 
 from gatewright.policy import agentedit
 from gatewright.policy.document import Questions
-from gatewright.policy.verdict import DiscordEndpoint
+from gatewright.policy.verdict import DiscordEndpoint, Mode
 from gatewright.workspace import Workspace
 from gatewright.workspace.api import PolicyRule, Times, Verdict
 from gatewright_gui.pages.access.rules import RulesPage
@@ -393,9 +393,14 @@ async def test_an_agent_has_its_grants_above_the_rules_that_touch_it_and_the_oth
         ),
         (
             PolicyRule("c", Verdict.ALLOW, operations=("read",)),
-            "Lets all agents make calls of read of any tool, unless another rule denies or asks.",
+            "Lets calls of read of any tool by all agents pass; ticks, levels and other rules still hold.",
         ),
         (PolicyRule("d", Verdict.DENY), "Denies every call to all agents."),
+        (
+            PolicyRule("e", Verdict.DENY, mode=Mode.OBSERVE, observe_until_s=time.time() + 3_600),
+            "Denies every call to all agents. For now this is only noted, not enforced.",
+        ),
+        (PolicyRule("f", Verdict.DENY, mode=Mode.OBSERVE, observe_until_s=1.0), "Denies every call to all agents."),
     ],
 )
 def test_a_rule_says_in_one_sentence_what_happens_to_which_calls_of_whom(rule: PolicyRule, sentence: str) -> None:

@@ -7,7 +7,7 @@ from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QWidget
 
-from gatewright.workspace.api import PolicyRule, Times, Verdict, duration_words
+from gatewright.workspace.api import PolicyRule, Times, Verdict, duration_words, is_observed
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.table_model import ROW, Index, OrderedModel
@@ -38,7 +38,7 @@ def what_words(rule: PolicyRule) -> str:
 _EFFECTS = {
     Verdict.DENY: mark("Denies {calls} to {agents}{when}."),
     Verdict.ASK: mark("Asks first before {calls} by {agents}{when}."),
-    Verdict.ALLOW: mark("Lets {agents} make {calls}{when}, unless another rule denies or asks."),
+    Verdict.ALLOW: mark("Lets {calls} by {agents} pass{when}; ticks, levels and other rules still hold."),
 }
 
 
@@ -53,7 +53,10 @@ def rule_sentence(rule: PolicyRule) -> str:
         calls = ", ".join(f"{tool}.{one}" for tool in rule.tools for one in rule.operations)
     when = "" if rule.when is None else tr(" when {condition}", condition=when_words(rule.when))
     times = "" if rule.times is None else tr(" at these times: {times}", times=rule.times)
-    return tr(_EFFECTS[rule.effect], calls=calls, agents=whom_words(rule), when=when + times)
+    said = tr(_EFFECTS[rule.effect], calls=calls, agents=whom_words(rule), when=when + times)
+    if not is_observed(rule, time.time()):
+        return said
+    return tr("{sentence} For now this is only noted, not enforced.", sentence=said)
 
 
 SOON_S = 3600
