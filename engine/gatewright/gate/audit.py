@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import errno
 import hmac
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
 from pathlib import Path
+from typing import Any
 
 from gatewright.base.amount import Clock, SystemClock, iso_utc, new_id
 from gatewright.base.errors import WorkspaceError
@@ -37,7 +38,7 @@ from gatewright.gate.chain import (
     log_id_of,
     verify,
 )
-from gatewright.gate.history import INDEX, Counts, count_in
+from gatewright.gate.history import INDEX, SESSION_ROWS, Counts, count_in
 from gatewright.gate.session import Reservation, Session
 from gatewright.record.database import FAILURES, Connection, Database
 from gatewright.record.folder import Home, PrivateFolder
@@ -133,14 +134,14 @@ class AuditLog:
         """Count in a session all its calls in the log. Raises AuditUnavailable."""
         with self._database.reading() as connection:
             if connection is not None and has_rows(connection):
-                count_in(session, connection, self._clock)
+                count_in(session, _Rows(connection), self._clock)
             else:
                 session.count({})
 
     def claimed(self, call_id: str) -> tuple[AuditRow, ...]:
         """The rows of a call that its program gave an id, oldest first. Raises AuditUnavailable."""
         with self._database.reading() as connection:
-            return () if connection is None or not has_rows(connection) else claimed_rows(connection, call_id)
+            return () if connection is None or not has_rows(connection) else _Rows(connection).of_call(call_id)
 
     def digest(self, value: object) -> str:
         """The keyed digest of a JSON value: equal for equal arguments, and useless without the key.
@@ -324,7 +325,7 @@ class _Writer:
             if entry.slot is not None and (entry.slot.test is not None or entry.slot.objection is not None):
                 if ready:
                     end, ready = self._insert(connection, end, ready, time), []
-                if self._counts.refuses(entry.slot, connection):
+                if self._counts.refuses(entry.slot, _Rows(connection)):
                     refused.add(entry.call_id)
                 elif entry.slot.test is not None:
                     self._counts.begin(entry.slot, entry.call_id, entry.tool, end[0] + 1, time)
@@ -397,9 +398,17 @@ def _log_id(state: Path) -> str:
     return "" if first is None else log_id_of(first)
 
 
-def claimed_rows(connection: Connection, call_id: str) -> tuple[AuditRow, ...]:
-    """The rows of such a call, oldest first."""
-    return tuple(AuditRow(*row) for row in connection.execute(_CLAIMED, (call_id,)))
+class _Rows:
+    """The rows of the open file."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def of_session(self, session: str, after: int) -> Iterable[tuple[Any, ...]]:
+        return self._connection.execute(SESSION_ROWS, (session, after))
+
+    def of_call(self, call_id: str) -> tuple[AuditRow, ...]:
+        return tuple(AuditRow(*row) for row in self._connection.execute(_CLAIMED, (call_id,)))
 
 
 def has_rows(connection: Connection) -> bool:

@@ -32,6 +32,7 @@ from gatewright.compile.rule_test import Finding, RuleBook
 from gatewright.gate.approval import Answer, ApprovalRequest, EarlierResults
 from gatewright.gate.approvalstore import ApprovalStore, Grant
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
+from gatewright.gate.chain import LogRows
 from gatewright.gate.decision import NO_FACTS
 from gatewright.gate.history import PureResults, RateBook
 from gatewright.gate.scrub import scrub_text
@@ -48,7 +49,6 @@ from gatewright.policy.target import (
     NameTarget,
 )
 from gatewright.policy.verdict import Verdict
-from gatewright.record.database import Connection
 from gatewright.record.process import renew_after_fork
 from gatewright.tools.context import Again, OnPiece, Ports, Progress, RunStep, ToolExecutionContext
 from gatewright.tools.parameter import Pointer
@@ -238,7 +238,7 @@ class NamedCall(Protocol):
         """The parts that bind an answer to this very call and to the files as they are now."""
         ...
 
-    def refusal(self, connection: Connection) -> Finding | None:
+    def refusal(self, rows: LogRows) -> Finding | None:
         """The objection of the log, in the transaction that would begin it."""
         ...
 

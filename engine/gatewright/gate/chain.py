@@ -7,11 +7,11 @@ a log and its anchor (number and MAC of the last row) lie away from the log.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, Seal
@@ -157,6 +157,20 @@ class AuditRow:
     def to_line(self) -> str:
         """`to_json` as one line of JSON."""
         return json.dumps(self.to_json(), ensure_ascii=False)
+
+
+class LogRows(Protocol):
+    """The rows of a log as one transaction of its writer sees them."""
+
+    def of_session(self, session: str, after: int) -> Iterable[tuple[Any, ...]]:
+        """The rows of a session that may count, after a position, in their order: position, time, kind, agent, tool,
+        operation, call id, body, and the body of the decision committed with it or None.
+        """
+        ...
+
+    def of_call(self, call_id: str) -> tuple[AuditRow, ...]:
+        """The rows of a call that its program named, oldest first."""
+        ...
 
 
 @frozen

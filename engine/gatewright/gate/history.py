@@ -31,7 +31,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.rule_test import Rate
-from gatewright.gate.chain import RowKind, read_object
+from gatewright.gate.chain import LogRows, RowKind, read_object
 from gatewright.gate.session import NO_USE, Mark, Reservation, Session, SessionFacts, Use, keys_of
 from gatewright.gate.sessiondata import call_words
 from gatewright.policy.rule import RateLimit
@@ -49,7 +49,7 @@ INDEX = f"CREATE INDEX IF NOT EXISTS began ON rows (session) WHERE {_KINDS}"
 
 A log of an older version gets it later.
 """
-_READ = f"""SELECT seq, time, kind, agent, tool, operation, call_id, body, (
+SESSION_ROWS = f"""SELECT seq, time, kind, agent, tool, operation, call_id, body, (
     SELECT body FROM rows AS later WHERE later.seq > rows.seq AND later.seq < rows.seq + 32
     AND later.call_id = rows.call_id AND later.kind = 'PolicyDecision' ORDER BY later.seq LIMIT 1
   ) FROM rows WHERE session = ? AND seq > ? AND ({_KINDS}) ORDER BY seq"""
@@ -64,10 +64,10 @@ class Counts:
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, str], Counted] = OrderedDict()
 
-    def refuses(self, slot: Reservation, connection: Connection) -> bool:
+    def refuses(self, slot: Reservation, rows: LogRows) -> bool:
         """Tell whether the log, as of this transaction, objects to a call that is about to begin."""
         if slot.objection is not None:
-            slot.refusal = slot.objection(connection)
+            slot.refusal = slot.objection(rows)
         if slot.test is None or slot.refusal is not None:
             return slot.refusal is not None
         session = slot.session
@@ -75,7 +75,7 @@ class Counts:
         counted = self._kept[key] = self._kept.pop(key, None) or Counted()
         while len(self._kept) > _MOST_SESSIONS:
             self._kept.popitem(last=False)
-        counted.read(connection, session)
+        counted.read(rows, session)
         slot.refusal = slot.test(SessionFacts(session.session_id, counted.uses))
         session.is_counted = session.is_counted and slot.refusal is None
         return slot.refusal is not None
@@ -104,11 +104,10 @@ class Counted:
         """The call of each latest start, and the start before it."""
         self._seq = 0
 
-    def read(self, connection: Connection, session: Session) -> None:
+    def read(self, rows: LogRows, session: Session) -> None:
         """Count the rows that were written since."""
-        for seq, time, kind, agent, tool, operation, call_id, body, decision in connection.execute(
-            _READ, (session.log_name, self._seq)
-        ):
+        found = rows.of_session(session.log_name, self._seq)
+        for seq, time, kind, agent, tool, operation, call_id, body, decision in found:
             self._seq = seq
             if session.log_agent and agent != session.log_agent:
                 continue
@@ -159,10 +158,10 @@ def _begins(decision: Mapping[str, object]) -> bool:
     return verdict == Verdict.ALLOW or (verdict == Verdict.ASK and decision.get("enforced") is False)
 
 
-def count_in(session: Session, connection: Connection, clock: Clock) -> None:
+def count_in(session: Session, rows: LogRows, clock: Clock) -> None:
     """Count in a session all its calls in the log."""
     counted = Counted()
-    counted.read(connection, session)
+    counted.read(rows, session)
     session.count(counted.uses, clock, counted.mark)
 
 

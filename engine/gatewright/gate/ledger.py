@@ -38,10 +38,10 @@ from gatewright.compile.rule_test import Finding
 from gatewright.gate import record
 from gatewright.gate.approval import Answer, Approval, ApprovalRequest, WholeCall
 from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge
-from gatewright.gate.audit import AuditLog, AuditUnavailable, claimed_rows
+from gatewright.gate.audit import AuditLog, AuditUnavailable
 from gatewright.gate.call import CallState, Status
 from gatewright.gate.callrun import CallRun, Outcome, request_of
-from gatewright.gate.chain import CALL_ENDS, AuditRow, RowKind, read_object
+from gatewright.gate.chain import CALL_ENDS, AuditRow, LogRows, RowKind, read_object
 from gatewright.gate.decision import NO_FACTS, Decision, Message, to_model
 from gatewright.gate.history import OUTSIDE, QUESTION
 from gatewright.gate.pipeline import Passage
@@ -54,7 +54,7 @@ from gatewright.gate.stages.read import read_arguments
 from gatewright.policy.composition import ORIGIN
 from gatewright.policy.document import Questions
 from gatewright.policy.verdict import Verdict
-from gatewright.record.database import Connection, Database
+from gatewright.record.database import Database
 from gatewright.record.process import Lifeline, is_alive
 from gatewright.tools.declaration import SideEffect
 
@@ -215,9 +215,9 @@ class Claim:
         """Go on with the run of a composition that waits or was left."""
         self._run, self._follows = str(_said(begun)[_RUN]), begun.seq
 
-    def refusal(self, connection: Connection) -> Finding | None:
+    def refusal(self, rows: LogRows) -> Finding | None:
         """The objection of the log, in the transaction that would begin the call."""
-        past = Past.of(claimed_rows(connection, self.log_id))
+        past = Past.of(rows.of_call(self.log_id))
         if not self._counts(past) or (past.begun is not None and past.begun.seq == self._follows):
             return None
         reason = "another caller has begun the call with this id"

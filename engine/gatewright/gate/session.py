@@ -21,8 +21,8 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import once
 from gatewright.compile.rule_test import Finding
+from gatewright.gate.chain import LogRows
 from gatewright.gate.sessiondata import FORMAT, SessionRow, read_facts, read_saved
-from gatewright.record.database import Connection
 from gatewright.record.process import fork_safe_lock
 
 T = TypeVar("T")
@@ -190,7 +190,7 @@ class Reservation:
         self.before: dict[tuple[str, str], float | None] = {}
         self.test: Callable[[SessionFacts], Finding | None] | None = None
         self.refusal: Finding | None = None
-        self.objection: Callable[[Connection], Finding | None] | None = None
+        self.objection: Callable[[LogRows], Finding | None] | None = None
 
 
 class Session:
