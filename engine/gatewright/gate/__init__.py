@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gatewright.compile.view import AgentView
     from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Approver, Remember
     from gatewright.gate.approvalstore import ApprovalStore, Grant, StaleQuestion
-    from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
+    from gatewright.gate.audit import AuditLog
     from gatewright.gate.audit_index import AuditChoices, AuditFilter, AuditIndex, CallCount, LoggedCall, ToolCalls
     from gatewright.gate.broker import PermissionBroker
     from gatewright.gate.call import Status
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gatewright.gate.gate import Gate
     from gatewright.gate.history import RateBook
     from gatewright.gate.inforce import Alarm, ProvenCall, Verification
+    from gatewright.gate.port import AuditEntry, AuditUnavailable, Log
     from gatewright.gate.selfcheck import Difference, SelfCheck, selfcheck
     from gatewright.gate.session import Phase, Session
     from gatewright.gate.sessionstore import SessionStore
@@ -61,6 +62,7 @@ __all__ = [
     "Difference",
     "Gate",
     "Grant",
+    "Log",
     "LoggedCall",
     "Outcome",
     "PermissionBroker",
@@ -92,7 +94,8 @@ door(
         "gatewright.gate.inforce": ("Alarm", "ProvenCall", "Verification"),
         "gatewright.gate.approval": ("ApprovalLimits", "Approval", "ApprovalRequest", "Approver", "Remember"),
         "gatewright.gate.approvalstore": ("ApprovalStore", "Grant", "StaleQuestion"),
-        "gatewright.gate.audit": ("AuditEntry", "AuditLog", "AuditUnavailable"),
+        "gatewright.gate.audit": ("AuditLog",),
+        "gatewright.gate.port": ("AuditEntry", "AuditUnavailable", "Log"),
         "gatewright.gate.audit_index": (
             "AuditChoices",
             "AuditFilter",

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import errno
 import hmac
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gatewright.base.amount import Clock, SystemClock, iso_utc, new_id
-from gatewright.base.errors import WorkspaceError
-from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, Seal, canonical_json
 from gatewright.base.late import last_of
 from gatewright.gate.chain import (
@@ -39,7 +37,8 @@ from gatewright.gate.chain import (
     verify,
 )
 from gatewright.gate.history import INDEX, SESSION_ROWS, Counts, count_in
-from gatewright.gate.session import Reservation, Session
+from gatewright.gate.port import AuditEntry, AuditUnavailable
+from gatewright.gate.session import Session
 from gatewright.record.database import FAILURES, Connection, Database
 from gatewright.record.folder import Home, PrivateFolder
 from gatewright.record.process import renew_after_fork
@@ -63,27 +62,6 @@ End = tuple[int, str]
 """Number and MAC of the last row."""
 _Columns = tuple[str, str, str, str, str, str, str]
 """A row without number, time and MAC, prepared before anybody has to wait."""
-
-
-class AuditUnavailable(WorkspaceError):
-    """The log cannot be written or its key is missing; meanwhile all calls are denied."""
-
-
-@frozen
-class AuditEntry:
-    """A row to write. ``body`` contains no argument values; its reason may name a path or an unknown word.
-
-    ``slot``: the row begins a call; if the log forbids that, no row of the call is written.
-    """
-
-    kind: RowKind
-    call_id: str = ""
-    agent: str = ""
-    session: str = ""
-    tool: str = ""
-    operation: str = ""
-    body: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False)
-    slot: Reservation | None = field(default=None, hash=False, compare=False)
 
 
 class AuditLog:
@@ -467,7 +445,3 @@ def _lost(anchor: Anchor, home: Home) -> str:
 def _incomplete(database: Database, ring: KeyRing, what: str) -> AuditUnavailable:
     text = f"{database.what} exists but its {what} is not in `{ring.folder}`"
     return AuditUnavailable(f"{text}; put the {what} back, or move the log away to begin a new one")
-
-
-RowBuilder = Callable[[AuditLog], Sequence[AuditEntry]]
-"""Makes audit rows, once the log and so the key for digests exists."""

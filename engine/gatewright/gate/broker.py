@@ -25,8 +25,8 @@ from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.late import aio
 from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Remember
 from gatewright.gate.approvalstore import ApprovalStore, Grant, QuestionTooLarge, StaleQuestion, Version
-from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.chain import RowKind
+from gatewright.gate.port import AuditEntry, Log
 from gatewright.record.process import fork_safe_lock, renew_after_fork
 
 TICK_S = 0.1
@@ -67,7 +67,7 @@ class PermissionBroker:
         clock: Clock | None = None,
         *,
         limits: ApprovalLimits | None = None,
-        audit: AuditLog | None = None,
+        audit: Log | None = None,
         waits_alone: bool = False,
     ) -> None:
         self._clock = clock or SystemClock()

@@ -31,10 +31,10 @@ from gatewright.compile.plan import ToolPlan
 from gatewright.compile.rule_test import Finding, RuleBook
 from gatewright.gate.approval import Answer, ApprovalRequest, EarlierResults
 from gatewright.gate.approvalstore import ApprovalStore, Grant
-from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.chain import LogRows
 from gatewright.gate.decision import NO_FACTS
-from gatewright.gate.history import PureResults, RateBook
+from gatewright.gate.history import PureResults
+from gatewright.gate.port import AuditEntry, AuditUnavailable, Log, Rates, RowBuilder
 from gatewright.gate.scrub import scrub_text
 from gatewright.gate.session import Reservation, Session, SessionFacts
 from gatewright.gate.stop import Stop, StopSwitch
@@ -128,7 +128,7 @@ class _Batch:
         self._parts.append((build, written))
         return written
 
-    def rows(self, log: AuditLog) -> list[AuditEntry]:
+    def rows(self, log: Log) -> list[AuditEntry]:
         """The rows of all calls."""
         rows: list[AuditEntry] = []
         self._failed = {}
@@ -197,7 +197,7 @@ class Services:
     clock: Clock
     record: Recorder
     absent: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
-    rates: RateBook | None = None
+    rates: Rates | None = None
     grants: ApprovalStore | None = None
     results: PureResults | None = None
     in_copy: bool = False

@@ -22,12 +22,12 @@ from gatewright.base.late import aio, unbroken
 from gatewright.compile.operation import EMPTY
 from gatewright.gate import record
 from gatewright.gate.approval import Answer, Approval, ApprovalRequest, Approver, AttendedApprover, Remember
-from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.broker import PermissionBroker
 from gatewright.gate.call import CallState, Status, Within
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import NO_FACTS, Decision, Message, StageTrace, to_model
 from gatewright.gate.pipeline import OnStage, Passage
+from gatewright.gate.port import AuditEntry, AuditUnavailable, Log, RowBuilder
 from gatewright.gate.stages.approval import approval_digest, asks_of, tool_digest
 from gatewright.gate.stages.execute import EXECUTE, finish, give_up
 from gatewright.gate.stages.result import read_error
@@ -218,7 +218,7 @@ class CallRun:
         return done
 
     async def _ask(self, state: CallState, decision: Decision) -> Outcome:
-        def opening(log: AuditLog) -> tuple[AuditEntry, ...]:
+        def opening(log: Log) -> tuple[AuditEntry, ...]:
             return record.invocation(state, log), *record.judgement(state, decision)
 
         approver = self._approver
@@ -403,7 +403,7 @@ def result_of(outcome: Outcome) -> JsonValue:
 def _then(opening: RowBuilder, *rest: AuditEntry) -> RowBuilder:
     """Rows that follow the opening rows."""
 
-    def build(log: AuditLog) -> tuple[AuditEntry, ...]:
+    def build(log: Log) -> tuple[AuditEntry, ...]:
         return (*opening(log), *rest)
 
     return build

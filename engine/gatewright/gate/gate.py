@@ -19,12 +19,12 @@ from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.snapshot import OperationProof, Snapshot
 from gatewright.gate.approval import Approver
 from gatewright.gate.approvalstore import ApprovalStore
-from gatewright.gate.audit import AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.broker import PermissionBroker
 from gatewright.gate.call import MOST_AT_ONCE, CallState, Effect, RawArguments, Recorder, Services
 from gatewright.gate.decision import Decision, DecisionProof, Places, nowhere
 from gatewright.gate.history import PureResults, RateBook
 from gatewright.gate.inforce import NOTHING, Alarm, AlarmBell, InForce, OnAlarm, PolicyHistory, ProofKeys
+from gatewright.gate.port import AuditUnavailable, Log, Rates, RowBuilder
 from gatewright.gate.session import OwnSessions, Session
 from gatewright.gate.stop import StopSwitch
 from gatewright.policy.delegation import Lineage
@@ -65,12 +65,12 @@ class Gate:
         registry: ToolRegistry,
         *,
         ports: Ports | None = None,
-        audit: AuditLog | None = None,
+        audit: Log | None = None,
         clock: Clock | None = None,
         places: Places = nowhere,
         approver: Approver | None = None,
         absent: Mapping[str, str] | None = None,
-        rates: RateBook | None = None,
+        rates: Rates | None = None,
         grants: ApprovalStore | None = None,
         broker: PermissionBroker | None = None,
         file: str | None = None,

@@ -17,10 +17,10 @@ from gatewright.base.errors import JsonRefused, Problem
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.compile.snapshot import Snapshot
-from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.call import CallState, RawArguments, Services, read_arguments
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Decision, Places
+from gatewright.gate.port import AuditEntry, Log
 from gatewright.policy.delegation import Lineage
 from gatewright.policy.document import Policy
 from gatewright.record.process import fork_safe_lock
@@ -41,7 +41,7 @@ class InForce:
 class ProofKeys:
     """The key for new proofs and the keys of old ones, from the audit log, else from this gate."""
 
-    def __init__(self, audit: AuditLog | None) -> None:
+    def __init__(self, audit: Log | None) -> None:
         self._audit = audit
         self._own_id = new_id("gate")
         self._own = secrets.token_bytes(32)

@@ -31,20 +31,20 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from gatewright.base.amount import Clock, iso_utc, new_id
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import NotSupported, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.late import aio, unbroken
 from gatewright.compile.rule_test import Finding
 from gatewright.gate import record
 from gatewright.gate.approval import Answer, Approval, ApprovalRequest, WholeCall
 from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge
-from gatewright.gate.audit import AuditLog, AuditUnavailable
 from gatewright.gate.call import CallState, Status
 from gatewright.gate.callrun import CallRun, Outcome, request_of
 from gatewright.gate.chain import CALL_ENDS, AuditRow, LogRows, RowKind, read_object
 from gatewright.gate.decision import NO_FACTS, Decision, Message, to_model
 from gatewright.gate.history import OUTSIDE, QUESTION
 from gatewright.gate.pipeline import Passage
+from gatewright.gate.port import AuditUnavailable, Log
 from gatewright.gate.scrub import scrub_text, scrub_value
 from gatewright.gate.session import Mark
 from gatewright.gate.sessiondata import call_words
@@ -81,8 +81,10 @@ _POLICY = "the policy has changed"
 class Ledger:
     """The named calls of one gate: its log, its questions, and the outcomes in the state folder."""
 
-    def __init__(self, log: AuditLog, store: ApprovalStore | None, clock: Clock) -> None:
+    def __init__(self, log: Log, store: ApprovalStore | None, clock: Clock) -> None:
         self.log, self.store, self.clock = log, store, clock
+        if log.path is None:
+            raise NotSupported("calls with an id are not supported on a shared state")
         self.folder = log.path.parent
         self._outcomes = Database(
             self.folder / FILE_NAME,
@@ -338,7 +340,7 @@ class ClaimedRun(CallRun):
         if decision.effect is Verdict.ASK:
             return await self._ask(passage.state, decision)
 
-        def first(log: AuditLog) -> record.AuditEntry:
+        def first(log: Log) -> record.AuditEntry:
             return record.invocation(passage.state, log)
 
         return await self._settle(passage, decision, first)
@@ -383,7 +385,7 @@ class ClaimedRun(CallRun):
         if stands is not request:
             return self._waiting(state, decision, stands)
 
-        def rows(log: AuditLog) -> tuple[record.AuditEntry, ...]:
+        def rows(log: Log) -> tuple[record.AuditEntry, ...]:
             asked = record.approval_request(state, request), record.wait(state, request, replaced, self._why)
             return record.invocation(state, log), *record.judgement(state, decision), *asked
 
@@ -454,7 +456,7 @@ class ClaimedRun(CallRun):
             Verdict.DENY, EXECUTE.name, code, reason, None, to_model(model), arguments=arguments, facts=NO_FACTS
         )
 
-        def rows(log: AuditLog) -> tuple[record.AuditEntry, ...]:
+        def rows(log: Log) -> tuple[record.AuditEntry, ...]:
             return record.invocation(state, log), record.decision_row(state, decision), record.denial(state, code)
 
         await self._try_record(state, rows)

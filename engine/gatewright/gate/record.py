@@ -14,11 +14,11 @@ from functools import lru_cache
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.approval import Approval, ApprovalRequest, Remember
-from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
 from gatewright.gate.call import CallState
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Decision, RuleRef, spell_address
 from gatewright.gate.history import COUNTS, OUTSIDE, QUESTION, SOURCES
+from gatewright.gate.port import AuditEntry, AuditUnavailable, Log
 from gatewright.gate.scrub import cut_to_size, scrub_text, scrub_value
 from gatewright.gate.session import Reservation, log_text
 from gatewright.gate.stages.permission import CAPABILITY
@@ -30,7 +30,7 @@ _NAME, _REASON, _TARGETS, _FOLDER = 100, 500, 16, 4096
 _WAYS, _DEPTH = 16, 16
 """The most ways in which a sub-agent may have been started, and the most agents in each."""
 
-EntryMaker = Callable[[AuditLog], AuditEntry]
+EntryMaker = Callable[[Log], AuditEntry]
 """Makes the row that a call begins with."""
 
 
@@ -68,7 +68,7 @@ def _operation(state: CallState) -> str:
     return clean(state.operation.name, _REASON) if state.operation else ""
 
 
-def invocation(state: CallState, log: AuditLog) -> AuditEntry:
+def invocation(state: CallState, log: Log) -> AuditEntry:
     """ToolInvoked: the arguments in the log's form and the keyed digest of all of them.
 
     ``scrubbed``: the number of secrets removed; ``cut``: the parts left out for size; ``client``: the name that the
@@ -124,7 +124,7 @@ def uses(state: CallState, slot: Reservation) -> dict[str, JsonValue]:
     return said
 
 
-def opening_rows(state: CallState, decision: Decision, first: EntryMaker, log: AuditLog) -> tuple[AuditEntry, ...]:
+def opening_rows(state: CallState, decision: Decision, first: EntryMaker, log: Log) -> tuple[AuditEntry, ...]:
     """The rows of a call that is about to begin: the first, and those of the decision that lets it through."""
     late = state.overtaken
     if late is not None:
@@ -328,7 +328,7 @@ class ConnectionLog:
     """
 
     def __init__(
-        self, log: AuditLog, agent_id: str, subject: str, *, clean: Callable[[str], str] = lambda text: text
+        self, log: Log, agent_id: str, subject: str, *, clean: Callable[[str], str] = lambda text: text
     ) -> None:
         self._log, self._agent_id, self._subject, self._clean = log, agent_id, subject, clean
         self._lock = threading.Lock()

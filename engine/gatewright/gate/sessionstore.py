@@ -29,8 +29,8 @@ from gatewright.base.amount import Clock
 from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.base.file import lock
 from gatewright.base.late import aio, unbroken
-from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.chain import RowKind
+from gatewright.gate.port import AuditEntry, Log
 from gatewright.gate.session import Session
 from gatewright.record.folder import SHARED_KEY, Home, PrivateFolder, find_key, have_key
 from gatewright.record.process import Lifeline, is_alive
@@ -57,7 +57,7 @@ class SessionStore:
     after its save. Methods raise WorkspaceError.
     """
 
-    def __init__(self, folder: Path, keys: Path, clock: Clock | None = None, log: AuditLog | None = None) -> None:
+    def __init__(self, folder: Path, keys: Path, clock: Clock | None = None, log: Log | None = None) -> None:
         self._folder = PrivateFolder(folder.parent).folder(folder.name)
         self._keys = keys
         self._clock = clock

@@ -30,8 +30,8 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import aio
 from gatewright.base.printable import printable
-from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
 from gatewright.gate.chain import RowKind
+from gatewright.gate.port import AuditEntry, AuditUnavailable, Log
 from gatewright.gate.session import log_text
 from gatewright.record.folder import SHARED_KEY, PrivateFolder, find_key, have_key
 from gatewright.record.process import fork_safe_lock
@@ -101,7 +101,7 @@ class StopSwitch:
         keys: Path | None = None,
         *,
         clock: Clock | None = None,
-        audit: AuditLog | None = None,
+        audit: Log | None = None,
     ) -> None:
         self.place = "" if state is None else str(state / FILE_NAME)
         """The path of the file; empty: nowhere."""
@@ -254,7 +254,7 @@ class StopSwitch:
     def _record(self, stops: tuple[Stop, ...], more: Iterable[AuditEntry], *, begin: bool = True) -> tuple[Stop, ...]:
         """Write the rows of new stops and ``more`` into the log; returns the stops as logged."""
         audit = self._audit
-        if audit is None or not (begin or audit.path.exists()):
+        if audit is None or not (begin or audit.path is None or audit.path.exists()):
             return stops
         if rows := [*(_pulled(one) for one in stops if not one.is_logged), *more]:
             audit.append(rows)

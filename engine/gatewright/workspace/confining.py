@@ -17,7 +17,7 @@ from gatewright.adapters.server_process import loop_thread
 from gatewright.base.amount import new_id
 from gatewright.base.errors import NobodyAnswered, ToolFailure, WorkspaceError
 from gatewright.base.printable import printable
-from gatewright.gate import Approval, ApprovalRequest, AuditEntry, AuditLog, AuditUnavailable, PermissionBroker, RowKind
+from gatewright.gate import Approval, ApprovalRequest, AuditEntry, AuditUnavailable, Log, PermissionBroker, RowKind
 from gatewright.gate.approval import REFUSED_CODE, Ask
 from gatewright.gate.scope import (
     ServerFiles,
@@ -301,7 +301,7 @@ class CopyReturns:
         self,
         kept: Path,
         broker: PermissionBroker,
-        audit: AuditLog,
+        audit: Log,
         now: Callable[[str, str], Confinement | None],
     ) -> None:
         self._kept, self._broker, self._audit, self._now = kept, broker, audit, now

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewright.gate import AuditEntry, AuditLog, RowKind
-from gatewright.gate.audit import AuditUnavailable
+from gatewright.gate.port import AuditUnavailable
 from gatewright.gate.record import Connection, ConnectionLog, Way
 from tests.support.patience import pause_until
 

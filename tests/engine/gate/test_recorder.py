@@ -10,8 +10,8 @@ from typing import cast
 
 from gatewright import Gate, Policy, ToolRegistry, tool
 from gatewright.gate import AuditEntry, AuditLog, RowKind
-from gatewright.gate.audit import AuditUnavailable, RowBuilder
 from gatewright.gate.call import Recorder
+from gatewright.gate.port import AuditUnavailable, RowBuilder
 from gatewright.gate.scrub import LARGE, apart, is_large
 from gatewright.policy.document import Agent
 from gatewright.policy.verdict import SafetyTier

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gatewright.gate import Gate, Outcome, Session, Status
-from gatewright.gate.audit import AuditUnavailable
 from gatewright.gate.breach import OrderingViolation, violation_of
 from gatewright.gate.history import RateBook
+from gatewright.gate.port import AuditUnavailable
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.test_rules import DOWN, HELLO, UP, denied, done, policy, rule
 from tests.engine.gate.world import GateTool, Operator, World

@@ -27,11 +27,11 @@ from gatewright.base.late import aio, unbroken
 from gatewright.compile.rule_test import Finding
 from gatewright.gate import record
 from gatewright.gate.approval import ApprovalRequest
-from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.call import CallState, EffectStage, Execution, NamedCall, StageResult, Status, deny
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Message, to_model
 from gatewright.gate.history import COUNTS, QUESTION, KeptResult, Key
+from gatewright.gate.port import AuditEntry, AuditUnavailable, Log, RowBuilder
 from gatewright.gate.scope import bounds_of
 from gatewright.gate.scrub import is_large, scrub_text, valid
 from gatewright.gate.session import Mark, Reservation
@@ -448,7 +448,7 @@ async def _close(state: CallState, more: dict[str, JsonValue], opening: RowBuild
         **more,
     }
 
-    def rows(log: AuditLog) -> tuple[AuditEntry, ...]:
+    def rows(log: Log) -> tuple[AuditEntry, ...]:
         return (*(opening(log) if opening is not None else ()), record.entry(state, _ENDS[state.status], body))
 
     try:

@@ -31,7 +31,8 @@ from gatewright.compile.rule_test import (
 )
 from gatewright.gate.breach import ConstraintViolation, denial, finding_of, rate_finding, times_of, violations
 from gatewright.gate.call import CallState, Stage, StageResult, deny
-from gatewright.gate.history import RateBook, RatesUnavailable
+from gatewright.gate.history import RatesUnavailable
+from gatewright.gate.port import Rates
 from gatewright.gate.session import UNCOUNTED, Reservation, SessionFacts
 from gatewright.gate.stages.read import leads_out
 from gatewright.policy.rule import ArgumentConstraints, RequiresConsent
@@ -246,7 +247,7 @@ def _rates(state: CallState) -> list[Found]:
     return found
 
 
-def _book(state: CallState) -> RateBook:
+def _book(state: CallState) -> Rates:
     if state.services.rates is None:
         raise RatesUnavailable("no store counts the rate of calls")
     return state.services.rates
