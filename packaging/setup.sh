@@ -3,6 +3,8 @@
 # What packages are made with (packaging/build) is a level of Debian's packages alone; a wheel takes none of them.
 # Nothing is done when the stamp says that this checkout, these files and at least this level were set up before; what
 # pip installs is the same without a screen and with one.
+# `postgresql` is for its programs: the tests make clusters of their own. Where Debian starts services it starts one too,
+# as it does for everybody who installs it: on loopback, with nothing in it and nobody but `postgres` let in.
 # shellcheck shell=bash
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -14,7 +16,7 @@ declare -A debian_packages=(
   [headless]='libegl1 libgl1 libglib2.0-0 libfontconfig1 libxkbcommon0 libdbus-1-3 fonts-dejavu-core'
   [display]='libxcb-cursor0 libxcb-icccm4 libxcb-image0 libxcb-keysyms1 libxcb-randr0 libxcb-render-util0 libxcb-shape0
     libxcb-shm0 libxcb-sync1 libxcb-xfixes0 libxcb-xkb1 libxkbcommon-x11-0 libx11-xcb1'
-  [dev]='xvfb xauth xdotool git'
+  [dev]='xvfb xauth xdotool git postgresql'
   [packaging]='appstream binutils debootstrap desktop-file-utils dpkg-dev libpython3-dev libwayland-client0
     libwayland-cursor0 libwayland-egl1 lintian'
 )

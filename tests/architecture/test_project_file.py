@@ -41,7 +41,7 @@ def test_engine_installs_without_qt() -> None:
     assert not names & {"pyside6", "pyside6-essentials", "shiboken6", "qasync"}
 
 
-@pytest.mark.parametrize("extra", [None, "gui", "dev"])
+@pytest.mark.parametrize("extra", [None, "fleet", "gui", "dev"])
 def test_every_requirement_has_a_floor(extra: str | None) -> None:
     bare = [
         one.name
