@@ -29,6 +29,7 @@ import_module("pydantic.fields")
 # As the program does: under the hook every import reads a source text, and every one in a function takes longer.
 import_module("gatewright_gui.qt.plainimport").load_qt()
 
+pytest_plugins = ["tests.support.postgres"]
 ROOT = Path(__file__).resolve().parent.parent
 CORPORA = ROOT.parent / "shared" / "corpora"
 QT_FOLDERS = (ROOT / "tests" / "gui", ROOT / "tests" / "journeys")
