@@ -70,6 +70,7 @@ NAMES = frozenset(
         "run",
         "selfcheck",
         "serve",
+        "state",
         "stop",
         "token",
         "tour",

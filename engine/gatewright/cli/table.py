@@ -112,6 +112,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "hook status": ("hook status", "hook status codex --json"),
     "hook doctor": ("hook doctor",),
     "memory adopt": ("memory adopt work",),
+    "state init": (
+        "state init --state postgresql://admin@db/gates",
+        "state init --state postgresql://admin@db/gates --member gateway1=gateway --member ada=answer,read",
+    ),
+    "state migrate": ("state migrate --state postgresql://admin@db/gates",),
+    "state status": ("state status --state postgresql:///?service=gatewright",),
+    "state enroll": ("state enroll writer-0123456789abcdef --state postgresql://ada@db/gates",),
     "token add": ("token add work --agent archivist --user ada",),
     "token list": ("token list work",),
     "token revoke": ("token revoke work token-0123456789abcdef",),
@@ -208,6 +215,15 @@ GROUPS = {
         },
     ),
     "memory": ("What a workspace remembers.", {"adopt": ("memory", "adopt")}),
+    "state": (
+        "One state for many gateways, in PostgreSQL.",
+        {
+            "init": ("state", "init"),
+            "migrate": ("state", "move"),
+            "status": ("state", "status"),
+            "enroll": ("state", "enroll_writer"),
+        },
+    ),
     "token": (
         "Tokens for clients over HTTP.",
         {"add": ("serve", "add"), "list": ("serve", "list_"), "revoke": ("serve", "revoke")},

@@ -37,7 +37,7 @@ from gatewright.gate.chain import (
     verify,
 )
 from gatewright.gate.history import INDEX, SESSION_ROWS, Counts, count_in
-from gatewright.gate.port import AuditEntry, AuditUnavailable
+from gatewright.gate.port import AuditEntry, AuditUnavailable, Columns
 from gatewright.gate.session import Session
 from gatewright.record.database import FAILURES, Connection, Database
 from gatewright.record.folder import Home, PrivateFolder
@@ -60,8 +60,6 @@ _INSERT = "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 End = tuple[int, str]
 """Number and MAC of the last row."""
-_Columns = tuple[str, str, str, str, str, str, str]
-"""A row without number, time and MAC, prepared before anybody has to wait."""
 
 
 class AuditLog:
@@ -262,7 +260,7 @@ class _Writer:
     def append(self, entries: Sequence[AuditEntry], time: str, *, wait: bool) -> bool:
         """Inside the anchor's lock, add the rows, commit, and only then move the anchor."""
         try:
-            rows = [(entry, _columns(entry)) for entry in entries]
+            rows = [(entry, entry.columns()) for entry in entries]
             with self._file.hold(wait=wait) as is_held:
                 if is_held:
                     self._add(rows, time)
@@ -274,7 +272,7 @@ class _Writer:
         """Close the anchor."""
         self._file.close()
 
-    def _add(self, rows: Sequence[tuple[AuditEntry, _Columns]], time: str) -> None:
+    def _add(self, rows: Sequence[tuple[AuditEntry, Columns]], time: str) -> None:
         with self._database.writing() as connection:
             if connection is not self._connection:  # another log than the one whose key and end are known
                 raise FileNotFoundError(errno.ENOENT, "it was replaced while open")
@@ -294,13 +292,13 @@ class _Writer:
         self._end, self._known = end, self._file.text
 
     def _insert_fitting(
-        self, connection: Connection, end: End, rows: Sequence[tuple[AuditEntry, _Columns]], time: str
+        self, connection: Connection, end: End, rows: Sequence[tuple[AuditEntry, Columns]], time: str
     ) -> End:
         """Add rows, and return the new end of the log. The rows before a call are written before the call may begin."""
-        ready: list[_Columns] = []
+        ready: list[Columns] = []
         refused: set[str] = set()
         for entry, columns in rows:
-            if entry.slot is not None and (entry.slot.test is not None or entry.slot.objection is not None):
+            if entry.slot is not None and entry.is_asked:
                 if ready:
                     end, ready = self._insert(connection, end, ready, time), []
                 if self._counts.refuses(entry.slot, _Rows(connection)):
@@ -311,7 +309,7 @@ class _Writer:
                 ready.append(columns)
         return self._insert(connection, end, ready, time) if ready else end
 
-    def _insert(self, connection: Connection, end: End, rows: Sequence[_Columns], time: str) -> End:
+    def _insert(self, connection: Connection, end: End, rows: Sequence[Columns], time: str) -> End:
         """Add rows, and return the new end of the log."""
         seq, mac = end
         sealed: list[tuple[int | str, ...]] = []
@@ -408,13 +406,8 @@ def _existing_log(connection: Connection) -> str:
     return log_id
 
 
-def _opening_row(**body: JsonValue) -> _Columns:
-    return _columns(AuditEntry(RowKind.LOG_OPENED, body=body))
-
-
-def _columns(entry: AuditEntry) -> _Columns:
-    body = canonical_json(dict(entry.body)).decode()
-    return (entry.kind.value, entry.call_id, entry.agent, entry.session, entry.tool, entry.operation, body)
+def _opening_row(**body: JsonValue) -> Columns:
+    return AuditEntry(RowKind.LOG_OPENED, body=body).columns()
 
 
 def _is_copy(anchor: Anchor) -> bool:

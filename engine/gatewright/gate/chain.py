@@ -148,6 +148,11 @@ class AuditRow:
     body: str
     mac: str
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The row without number, time and MAC."""
+        return self.kind, self.call_id, self.agent, self.session, self.tool, self.operation, self.body
+
     def to_json(self) -> dict[str, JsonValue]:
         """Every column by its name, ``body`` as its object; a damaged body appears as text."""
         fields = {name: _as_json(getattr(self, name)) for name in AuditRow.__match_args__}

@@ -13,12 +13,15 @@ from typing import Protocol
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.compile.rule_test import Rate
 from gatewright.gate.chain import AuditReport, AuditRow, RowKind
 from gatewright.gate.history import Window
 from gatewright.gate.session import Reservation, Session
 from gatewright.policy.rule import RateLimit
+
+Columns = tuple[str, str, str, str, str, str, str]
+"""A row without number, time and MAC: kind, call id, agent, session, tool, operation, body."""
 
 
 class AuditUnavailable(WorkspaceError):
@@ -40,6 +43,16 @@ class AuditEntry:
     operation: str = ""
     body: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False)
     slot: Reservation | None = field(default=None, hash=False, compare=False)
+
+    @property
+    def is_asked(self) -> bool:
+        """True if the log itself must agree to the call that the row begins."""
+        return self.slot is not None and (self.slot.test is not None or self.slot.objection is not None)
+
+    def columns(self) -> Columns:
+        """The row as text, prepared before anybody has to wait. Raises ValueError or TypeError."""
+        body = canonical_json(dict(self.body)).decode()
+        return (self.kind.value, self.call_id, self.agent, self.session, self.tool, self.operation, body)
 
 
 class Log(Protocol):

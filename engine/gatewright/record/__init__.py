@@ -7,6 +7,7 @@ transaction. A seal binds each file to its state folder and to the keys of its u
 
 Data that nobody may forge has three things more: a key, a `Seal` on each row, and an `AnchorFile` in the key folder
 that says which rows count. The rows of the audit log follow each other, so its anchor names the last one; rows of the
-approvals (`SealedTable`) come and go, so their anchor lists the ids. Locks come from `fork_safe_lock`: a fork takes
-them all, so that its child finds them free.
+approvals (`SealedTable`) come and go, so their anchor lists the ids. A database that many gateways share
+(`record/shared.py`) has roles and signatures instead. Locks come from `fork_safe_lock`: a fork takes them all, so that
+its child finds them free.
 """

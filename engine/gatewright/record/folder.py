@@ -27,19 +27,29 @@ from sqlite3 import Connection
 
 import platformdirs
 
+from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import lock, write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import Seal
 
 STATE_FOLDER = ".gatewright"
 STATE_VARIABLE = "GATEWRIGHT_STATE"
+URLS = ("postgresql:", "postgres:")
+"""How the URL of a shared state begins."""
 DURABLE_VARIABLE = "GATEWRIGHT_DURABLE"
 KEYS_VARIABLE = "GATEWRIGHT_KEYS"
 
 
 def state_folder(policy_path: Path, explicit: Path | None = None) -> Path:
-    """The folder of audit, memory and sessions: ``explicit``, else GATEWRIGHT_STATE, else beside the policy."""
+    """The folder of audit, memory and sessions: ``explicit``, else GATEWRIGHT_STATE, else beside the policy.
+
+    Raises WorkspaceError for the URL of a database.
+    """
     named = explicit or os.environ.get(STATE_VARIABLE)
+    if str(named).startswith(URLS):
+        raise WorkspaceError(
+            "a database as the state of a policy is not supported yet; `gatewright state` makes one and shows it"
+        )
     return Path(os.path.realpath(named)) if named else policy_path.absolute().parent / STATE_FOLDER
 
 

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import cast
 
+import psycopg
 import pytest
 from typer.core import TyperGroup
 
@@ -40,7 +41,11 @@ def test_the_help_of_every_command_ends_with_examples_and_the_help_of_all_with_t
     assert all(f"{int(code)} " in codes for code in Exit)
 
 
-def test_the_examples_run_one_after_the_other(tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_run_one_after_the_other(
+    tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE ROLE gateway1 LOGIN; CREATE ROLE ada LOGIN")
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
@@ -48,7 +53,7 @@ def test_the_examples_run_one_after_the_other(tmp_path: Path, run: Runner, monke
     wrong: list[object] = []
     for example in (one for examples in EXAMPLES.values() for one in examples if not one.startswith(ENDLESS)):
         given, _, line = line_of(example).rpartition("gatewright ")
-        words = shlex.split(line)
+        words = [database if word.startswith("postgresql:") else word for word in shlex.split(line)]
         text = '{"op": "list"}' if given.startswith("echo") else "notes/species.md\n"
         if "<" in words:
             text = FILES[words[-1]]

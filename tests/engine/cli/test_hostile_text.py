@@ -10,6 +10,7 @@ import subprocess
 import sys
 import unicodedata
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -94,6 +95,9 @@ def calls(ws: Path) -> list[tuple[str, ...]]:
         ("audit", "verify", policy),
         ("audit", "export", policy),
         ("audit", "verify", H),
+        ("state", "status", "--state", f"postgresql:///{quote(H)}"),
+        ("state", "init", "--state", f"postgresql://h/x?{quote(H)}", "--member", H),
+        ("state", "enroll", H, "--state", H),
         ("approvals", "list", policy),
         ("approvals", "answer", policy, H, "--once"),
         ("approvals", "answer", policy, "q", "--for", H),

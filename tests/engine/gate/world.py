@@ -10,7 +10,8 @@ from typing import Any
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins import builtin_tools, file_tool
-from gatewright.gate import Approval, ApprovalRequest, AuditLog, Decision, Gate, Outcome, Session
+from gatewright.gate import Approval, ApprovalRequest, AuditLog, Decision, Gate, Log, Outcome, Session
+from gatewright.gate.port import Rates
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Policy
 from gatewright.policy.verdict import SafetyTier
@@ -157,7 +158,15 @@ class GateTool(Tool):
 class World:
     """A policy in force over files below ``folder / "docs"``."""
 
-    def __init__(self, folder: Path, text: str = POLICY, *tools: Tool, audited: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        text: str = POLICY,
+        *tools: Tool,
+        audited: bool = True,
+        audit: Log | None = None,
+        rates: Rates | None = None,
+    ) -> None:
         self.folder = folder
         self.docs = folder / "docs"
         self.docs.mkdir(exist_ok=True)
@@ -170,7 +179,9 @@ class World:
         self.sources = SourceManager(
             lambda: self.registry.register(file_tool()), self.blocks, Protection([folder / "policy.toml"])
         )
-        self.audit = AuditLog(folder / "state", folder / "keys", clock=self.clock) if audited else None
+        if audit is None and audited:
+            audit = AuditLog(folder / "state", folder / "keys", clock=self.clock)
+        self.audit = audit
         policy = self._read(text)
         for source in policy.sources:
             start_source(self.sources, source, folder / source.base_path)
@@ -183,6 +194,7 @@ class World:
             audit=self.audit,
             clock=self.clock,
             places=self.places.place,
+            rates=rates,
         )
 
     def close(self) -> None:

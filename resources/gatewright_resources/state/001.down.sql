@@ -1,0 +1,9 @@
+-- Takes version 1 back, with everything that it held.
+
+DROP FUNCTION claimed_rows(text), session_rows(text, bigint), head(text, int),
+  append(text, int, bigint, text, text[], text[], text[], text[], text[], text[], text[], text[], text[], bytea),
+  hold(text[]), open_epoch(text), enroll(text), introduce(text, text, bytea), open_day(date),
+  give_back(text[], float8[], bigint[], float8), take(text[], bigint[], float8[], bigint[]),
+  tidy(text, float8, float8), hold_rates(text[]), peek(text, float8), window_of(text, float8, float8), digest_key();
+DROP TABLE rows, heads, writers, starts, rates, secrets, members CASCADE;
+DROP FUNCTION tenant();

@@ -1,0 +1,156 @@
+"""The log of a shared state: chains that nobody changes unseen, commits that get lost, calls that begin once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from gatewright.gate import AuditEntry, AuditUnavailable, Log, RowKind, Session, Status
+from gatewright.gate.shared import SharedLog, SharedRates
+from gatewright.record.shared import SharedState
+from tests.engine.fleet.conftest import Fleet
+from tests.engine.gate.world import World
+
+Tamper = Callable[[psycopg.Connection[Any]], object]
+
+CUT = """DELETE FROM gatewright.rows WHERE seq > 4; UPDATE gatewright.heads SET seq = 4, hash = rows.hash,
+  signature = rows.signature FROM gatewright.rows WHERE rows.seq = 4"""
+SWAP = """UPDATE gatewright.rows SET seq = 100 WHERE seq = 5; UPDATE gatewright.rows SET seq = 5 WHERE seq = 6;
+  UPDATE gatewright.rows SET seq = 6 WHERE seq = 100"""
+
+
+def entry(kind: RowKind, call_id: str, session: str = "s", **body: Any) -> AuditEntry:
+    return AuditEntry(kind, call_id, "ann", session, "file", "read", body)
+
+
+def fill(log: SharedLog, calls: int = 3) -> None:
+    for number in range(calls):
+        log.append([entry(RowKind.TOOL_INVOKED, f"call-{number}"), entry(RowKind.POLICY_DECISION, f"call-{number}")])
+        log.append([entry(RowKind.TOOL_COMPLETED, f"call-{number}")])
+
+
+def test_untouched_log_is_sound_and_names_calls_without_an_end(fleet: Fleet) -> None:
+    log = fleet.log(fleet.gateway("one"))
+    fill(log)
+    log.append([entry(RowKind.TOOL_INVOKED, "call-open")])
+
+    report = log.verify()
+    assert (report.rows, report.problems) == (11, ())
+    assert [row.call_id for row in report.unended] == ["call-open"]
+    assert [row.kind for row in log.rows()][:4] == ["LogOpened", "ToolInvoked", "PolicyDecision", "ToolCompleted"]
+
+
+def test_gateways_write_chains_of_their_own_into_one_log(fleet: Fleet) -> None:
+    logs = [fleet.log(fleet.gateway(name), name) for name in ("one", "two")]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(fill, logs))
+
+    assert [log.verify().rows for log in logs] == [20, 20]
+    assert logs[0].digest({"a": 1}) == logs[1].digest({"a": 1})
+    assert logs[0].proof_key() == logs[1].proof_key()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("UPDATE gatewright.rows SET body = '{\"n\": 2}' WHERE seq = 4", "was changed at row 4"),
+        ("UPDATE gatewright.rows SET time = '2020' WHERE seq = 2", "was changed at row 2"),
+        ("DELETE FROM gatewright.rows WHERE seq = 3", "lacks rows before row 4"),
+        ("DELETE FROM gatewright.rows WHERE seq = 1", "lacks rows before row 2"),
+        ("DELETE FROM gatewright.rows WHERE seq = 10", "ends at row 9, but its head is at row 10"),
+        ("UPDATE gatewright.heads SET seq = 7", "ends at row 10, but its head is at row 7"),
+        (
+            CUT,
+            "ends at row 4, but the key folder knows row 10",
+        ),
+        ("UPDATE gatewright.rows SET signature = '\\x00' WHERE seq = 4", "has a false signature at row 4"),
+        ("UPDATE gatewright.writers SET public_key = decode(repeat('07', 32), 'hex')", "has the key of another writer"),
+        (
+            SWAP,
+            "was changed at row 5",
+        ),
+    ],
+)
+def test_whoever_rules_the_database_changes_nothing_unseen(fleet: Fleet, change: str, problem: str) -> None:
+    log = fleet.log(fleet.gateway("one"))
+    fill(log)
+    with fleet.as_owner() as connection:
+        for statement in change.split(";"):
+            connection.execute(statement.encode())
+
+    assert problem in log.verify().problems[0]
+
+
+def test_limits_and_rates_of_a_session_hold_over_two_gateways(fleet: Fleet, tmp_path: Path) -> None:
+    text = policy(rule("counter", "{ MaxCalls = 7 }"), rule("echo", '{ RateLimit = { calls = 5, per = "1h" } }'))
+    worlds = [world_of(fleet, name, tmp_path, text) for name in ("one", "two")]
+
+    async def call(number: int) -> tuple[str, bool]:
+        world, session = worlds[number % 2], Session("both")
+        name, arguments = [("counter", {"op": "up"}), ("echo", {"text": "x"})][number // 2 % 2]
+        outcome = await world.gate.call("archivist", name, arguments, session=session)
+        return name, outcome.status is Status.ALLOWED
+
+    async def call_all() -> list[tuple[str, bool]]:
+        return await asyncio.gather(*map(call, range(40)))
+
+    ended = asyncio.run(call_all())
+
+    assert [sum(is_allowed for one, is_allowed in ended if one == name) for name in ("counter", "echo")] == [7, 5]
+    assert sum(world.counter.value for world in worlds) == 7
+    report = log_of(worlds[0]).verify()
+    assert (report.problems, report.unended) == ((), ())
+    for world in worlds:
+        world.close()
+
+
+def test_lost_answer_to_a_commit_starts_nothing_and_the_log_says_so(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = world_of(fleet, "one", tmp_path, policy(rule("counter", "{ MaxCalls = 2 }")))
+    ask, lost = SharedState.ask, list[str]()
+
+    def loses_one(self: SharedState, question: str, params: Any = (), **more: Any) -> Any:
+        found = ask(self, question, params, **more)
+        if "append" in question and len(lost) < 1:
+            lost.append(question)
+            raise AuditUnavailable("the answer got lost")
+        return found
+
+    monkeypatch.setattr(SharedState, "ask", loses_one)
+    denied = asyncio.run(world.gate.call("archivist", "echo", {"text": "x"}))
+    allowed = asyncio.run(world.gate.call("archivist", "echo", {"text": "x"}))
+    report = log_of(world).verify()
+
+    assert [denied.status, allowed.status] == [Status.DENIED, Status.ALLOWED]
+    assert denied.decision.code == "audit-unavailable"
+    assert (report.problems, report.unended) == ((), ())
+    rows = [row.kind for row in log_of(world).rows() if row.call_id == denied.call_id]
+    assert (rows[:3], rows[-1]) == (["ToolInvoked", "PolicyDecision", "ToolAbandoned"], "ToolDenied")
+    world.close()
+
+
+def policy(*rules: str) -> str:
+    return f'gatewright = 1\n\n[agents.archivist]\ntools = ["echo", "counter"]\n{"".join(rules)}'
+
+
+def rule(tool: str, kind: str) -> str:
+    return f'\n[[agents.archivist.tool_rules]]\ntool_name = "{tool}"\nrule_type = {kind}\n'
+
+
+def world_of(fleet: Fleet, name: str, folder: Path, text: str) -> World:
+    """A gate over the shared log and rates, as the gateway of that name."""
+    state = fleet.gateway(name)
+    (folder / f"world-{name}").mkdir()
+    return World(folder / f"world-{name}", text, audit=fleet.log(state, name), rates=SharedRates(state))
+
+
+def log_of(world: World) -> Log:
+    assert world.audit is not None
+    return world.audit
