@@ -3,7 +3,7 @@
     with slow_database(url, commit_s=0.005) as proxy, connect(proxy.url) as connection: ...
 
 It reads as much of the protocol as it needs to see where a transaction is committed, and passes everything on. A write
-outside a block counts as a commit; a function that writes, called there by SELECT, looks like any reading.
+outside a block is one too; so is the call of a function by SELECT, if the proxy is told that it writes.
 """
 
 import asyncio
@@ -31,14 +31,24 @@ class Loss(Enum):
 
 
 @dataclass(eq=False)
+class _Session:
+    """What is known of a connection: whether it is in a block, and what it asked for and did outside of one."""
+
+    is_in_block: bool = False
+    has_called: bool = False
+    has_written: bool = False
+
+
+@dataclass(eq=False)
 class Proxy:
     """Stands before the cluster of a URL; its methods may be called from any thread.
 
-    ``commit_s``: how long after a commit its answer goes on. ``loss``: what becomes of the next one; None again once
-    that has happened. ``commits``: how many there were.
+    ``calls``: words in the calls of functions that write. ``commit_s``: how long after a commit its answer goes on.
+    ``loss``: what becomes of the next commit; None again once that has happened. ``commits``: how many there were.
     """
 
     behind: str
+    calls: tuple[bytes, ...]
     commit_s: float
     _loop: asyncio.AbstractEventLoop
     loss: Loss | None = None
@@ -115,7 +125,8 @@ class Proxy:
                 source, target = await asyncio.open_unix_connection(self._socket())
                 ends.append(target)
                 target.write(first)
-                await _until_either(self._requests(asks, target), self._answers(source, answers))
+                known = _Session()
+                await _until_either(self._requests(asks, target, known), self._answers(source, answers, known))
             for end in ends:
                 with suppress(ConnectionError):
                     end.close()
@@ -131,18 +142,22 @@ class Proxy:
         query = dict(parse_qsl(urlsplit(self.behind).query))
         return f"{query['host']}/.s.PGSQL.{query.get('port', 5432)}"
 
-    async def _requests(self, source: StreamReader, target: StreamWriter) -> None:
+    async def _requests(self, source: StreamReader, target: StreamWriter, known: _Session) -> None:
         while True:
             head, body = await _message(source)
-            if self.loss is Loss.REQUEST and _is_commit(head, body):
+            query = {b"Q": body, b"P": body.partition(b"\0")[2]}.get(head[:1], b"")  # after the name of the statement
+            word = query.split(maxsplit=1)[0].strip(b";\0").upper() if query.strip(b" \0") else b""
+            if not known.is_in_block and any(call in query for call in self.calls):
+                known.has_called = True
+            commits = word == b"COMMIT" or (not known.is_in_block and (known.has_called or word in _WRITES))
+            if commits and self.loss is Loss.REQUEST:
                 self.loss = None
                 return
             await self._goes.wait()
             target.write(head + body)
             await target.drain()
 
-    async def _answers(self, source: StreamReader, target: StreamWriter) -> None:
-        is_in_block = has_written = False
+    async def _answers(self, source: StreamReader, target: StreamWriter, known: _Session) -> None:
         while True:
             head, body = await _message(source)
             is_over = False
@@ -150,13 +165,15 @@ class Proxy:
                 case b"C":  # a command is complete: its tag
                     word = body.rstrip(b"\0").partition(b" ")[0]
                     is_over = word == b"COMMIT"
-                    has_written = word not in _BEGINS | _ENDS and (has_written or (word in _WRITES and not is_in_block))
-                    is_in_block = word in _BEGINS or (is_in_block and word not in _ENDS)
+                    wrote = not known.is_in_block and (word in _WRITES or (word == b"SELECT" and known.has_called))
+                    known.has_written = word not in _BEGINS | _ENDS and (known.has_written or wrote)
+                    known.is_in_block = word in _BEGINS or (known.is_in_block and word not in _ENDS)
                 case b"Z":  # ready for the next; what was written outside a block is committed by now
-                    is_over, has_written = has_written, False
-                    is_in_block = body != b"I"
+                    is_over = known.has_written
+                    known.has_called = known.has_written = False
+                    known.is_in_block = body != b"I"
                 case b"E":
-                    has_written = False
+                    known.has_written = False
                 case _:
                     pass
             if is_over:
@@ -186,12 +203,6 @@ async def _message(source: StreamReader) -> tuple[bytes, bytes]:
     return head, await source.readexactly(int.from_bytes(head[1:]) - 4)
 
 
-def _is_commit(head: bytes, body: bytes) -> bool:
-    """A COMMIT as a query, or parsed to be executed: after the name of the statement."""
-    query = {b"Q": body, b"P": body.partition(b"\0")[2]}.get(head[:1], b"")
-    return query.lstrip()[:6].upper() == b"COMMIT"
-
-
 async def _until_either(*ways: Coroutine[object, object, None]) -> None:
     """Run both directions until one is at its end."""
     tasks = [asyncio.create_task(way) for way in ways]
@@ -207,12 +218,12 @@ async def _until_either(*ways: Coroutine[object, object, None]) -> None:
 
 
 @contextmanager
-def slow_database(url: str, commit_s: float = 0.0) -> Generator[Proxy]:
+def slow_database(url: str, commit_s: float = 0.0, *calls: str) -> Generator[Proxy]:
     """Stand before the cluster of a URL, whose socket it names, in a thread of its own."""
     loop = asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, name="proxy of a database")
     thread.start()
-    proxy = Proxy(url, commit_s, loop)
+    proxy = Proxy(url, tuple(call.encode() for call in calls), commit_s, loop)
     try:
         proxy.accept()
         proxy.release()

@@ -93,18 +93,45 @@ def test_each_connection_waits_for_its_own_commit(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize("pipeline", [False, True], ids=["simple", "pipeline"])
+@pytest.mark.parametrize("autocommit", [False, True], ids=["block", "alone"])
 @pytest.mark.parametrize(("loss", "there"), [(Loss.ANSWER, [1]), (Loss.REQUEST, [])], ids=["answer", "request"])
 def test_a_commit_is_lost_before_the_database_or_after_it(
-    proxy: Proxy, loss: Loss, there: list[int], pipeline: bool
+    proxy: Proxy, loss: Loss, there: list[int], autocommit: bool, pipeline: bool
 ) -> None:
-    with psycopg.connect(proxy.url) as connection:
-        connection.execute("INSERT INTO kept VALUES (1)")
+    with psycopg.connect(proxy.url, autocommit=autocommit) as connection:
+        connection.execute("SELECT 1")
         proxy.loss = loss
-        with pytest.raises(psycopg.OperationalError), connection.pipeline() if pipeline else nullcontext():
-            connection.commit()
+
+        def keep() -> None:
+            with connection.pipeline() if pipeline else nullcontext():
+                connection.execute("INSERT INTO kept VALUES (%s)", [1])
+                connection.commit()
+
+        with pytest.raises(psycopg.OperationalError):
+            keep()
 
     assert proxy.loss is None
     assert kept(proxy) == there
+
+
+def test_the_call_of_a_function_that_writes_is_a_commit(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE TABLE kept (number int)")
+        connection.execute(
+            "CREATE FUNCTION keep(int) RETURNS void LANGUAGE sql BEGIN ATOMIC INSERT INTO kept VALUES ($1); END"
+        )
+    with slow_database(database, 0.0, "keep(") as proxy, psycopg.connect(proxy.url, autocommit=True) as connection:
+        connection.execute("SELECT keep(%s)", [1])
+        connection.execute("SELECT * FROM kept")
+        with connection.transaction():
+            connection.execute("SELECT keep(%s)", [2])
+        assert proxy.commits == 2
+        proxy.loss = Loss.REQUEST
+
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("SELECT keep(%s)", [3])
+
+        assert kept(proxy) == [1, 2]
 
 
 def test_who_is_held_hears_nothing_and_then_everything(proxy: Proxy) -> None:
