@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import LiteralString, TypedDict
+from typing import TypedDict
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -45,6 +45,8 @@ SETTINGS: Mapping[str, object] = {
 }
 _DEBIAN, _MEMORY = Path("/usr/lib/postgresql"), Path("/dev/shm")
 _ROOM = 1 << 30
+_FIRST_OID = 16384
+"""Of what did not come with the cluster."""
 _LONGEST_PLACE = 60
 """A socket's path may have 107 bytes."""
 _WATCH = """
@@ -208,14 +210,13 @@ class Cluster:
         from psycopg import sql
 
         with psycopg.connect(self.url(), autocommit=True) as connection:
-
-            def drop(what: LiteralString, after: LiteralString, those: LiteralString) -> None:
-                for (name,) in connection.execute(those).fetchall():
-                    words = sql.SQL("DROP {} {} {}").format(sql.SQL(what), sql.Identifier(name), sql.SQL(after))
-                    connection.execute(words)
-
-            drop("DATABASE", "WITH (FORCE)", "SELECT datname FROM pg_database WHERE oid >= 16384")
-            drop("ROLE", "", "SELECT rolname FROM pg_roles WHERE oid >= 16384")
+            made = connection.execute("SELECT datname FROM pg_database WHERE oid >= %s", [_FIRST_OID]).fetchall()
+            for (name,) in made:
+                connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            roles = connection.execute("SELECT rolname FROM pg_roles WHERE oid >= %s", [_FIRST_OID]).fetchall()
+            if roles:  # in one go, since one may have given rights to another
+                names = sql.SQL(", ").join(sql.Identifier(name) for (name,) in roles)
+                connection.execute(sql.SQL("DROP ROLE {}").format(names))
 
     def log(self) -> str:
         """What it wrote since it was made."""

@@ -72,7 +72,8 @@ def test_settings_of_the_person_who_runs_the_tests_do_not_reach_libpq(
 def test_what_a_test_made_is_gone_after_it(cluster: Cluster) -> None:
     url = cluster.make_database()
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE ROLE gateway LOGIN")
+        connection.execute("CREATE ROLE keeper CREATEROLE")
+        connection.execute("CREATE ROLE gateway LOGIN IN ROLE keeper")
         connection.execute("CREATE DATABASE another")
         connection.execute("CREATE SCHEMA owned AUTHORIZATION gateway")
     with psycopg.connect(cluster.url(url.partition("///")[2].partition("?")[0], "gateway")) as user:
