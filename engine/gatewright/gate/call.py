@@ -60,7 +60,10 @@ Write = Callable[["RowBuilder", bool], bool]
 
 
 class Recorder:
-    """Passes the rows of one gate to its audit log. ``calls``: the ids of the running ones."""
+    """Passes the rows of one gate to its audit log. ``calls``: the ids of the running ones.
+
+    Rows of a turn of the loop, and those that come while others are being committed, share the next commit.
+    """
 
     def __init__(self, write: Write) -> None:
         self.calls: set[str] = set()
@@ -71,7 +74,8 @@ class Recorder:
     def renew(self) -> None:
         """Forget the parent's thread and calls in a child."""
         self.calls.clear()
-        self._waiting = 0
+        self._writing: list[aio.AbstractEventLoop] = []
+        """The loop of each commit that a thread makes."""
         self._thread: ThreadPoolExecutor | None = None
         self._batch: _Batch | None = None
 
@@ -80,20 +84,26 @@ class Recorder:
 
         Raises AuditUnavailable; the CancelledError of a cancelled caller has it as its cause.
         """
-        if len(self.calls) > 1:
+        if len(self.calls) > 1 or self._writing:
             loop, batch = aio.get_running_loop(), self._batch
-            if batch is None or batch.loop is not loop:  # otherwise these rows join those of this turn
-                batch = self._batch = _Batch(loop)
-                loop.call_soon(self._commit, batch)
+            if batch is None or batch.loop is not loop or batch.is_full:
+                made = self._batch = _Batch(loop)
+                loop.call_soon(self._commit, made)
+                if batch is not None and batch.loop is loop:
+                    self._commit(batch)
+                batch = made
             await unbroken(batch.add(build))
-        elif self._waiting or not self._write(build, False):
+        elif not self._write(build, False):
             await unbroken(self._to_thread(build))
 
     def _commit(self, batch: _Batch) -> None:
+        if batch.is_taken or (self._batch is batch and batch.loop in self._writing):
+            return  # the end of the commit under way takes these, and what comes until then
+        batch.is_taken = True
         if self._batch is batch:
             self._batch = None
         try:
-            is_written = not self._waiting and self._write(batch.rows, False)
+            is_written = not self._writing and self._write(batch.rows, False)
         except Exception as error:  # noqa: BLE001 - the calls that wait for the commit get any error
             batch.end(error)
             return
@@ -105,13 +115,20 @@ class Recorder:
     def _to_thread(self, build: RowBuilder) -> aio.Future[bool]:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="gatewright-audit")
-        self._waiting += 1
-        future = aio.get_running_loop().run_in_executor(self._thread, self._write, build, True)
-        future.add_done_callback(self._is_back)
+        loop = aio.get_running_loop()
+        self._writing.append(loop)
+        future = loop.run_in_executor(self._thread, self._write, build, True)
+        future.add_done_callback(lambda _: self._end(loop))
         return future
 
-    def _is_back(self, _: object) -> None:
-        self._waiting -= 1
+    def _end(self, loop: aio.AbstractEventLoop) -> None:
+        self._writing.remove(loop)
+        if self._batch is not None and self._batch.loop is loop:
+            self._commit(self._batch)
+
+
+_MOST_TOGETHER = 64
+"""The most additions of rows in one commit."""
 
 
 class _Batch:
@@ -119,8 +136,15 @@ class _Batch:
 
     def __init__(self, loop: aio.AbstractEventLoop) -> None:
         self.loop = loop
+        self.is_taken = False
+        """True once somebody commits it."""
         self._parts: list[tuple[RowBuilder, aio.Future[None]]] = []
         self._failed: dict[int, AuditUnavailable] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """True if no more rows may join."""
+        return len(self._parts) >= _MOST_TOGETHER
 
     def add(self, build: RowBuilder) -> aio.Future[None]:
         """Add the rows; the future is done after their commit."""

@@ -34,7 +34,15 @@ class Fleet:
 
     def state(self, login: str = "") -> SharedState:
         """The state, as that role sees it."""
-        state = SharedState(f"{self.url}&{urlencode({'user': login})}" if login else self.url)
+        return self.state_at(self.url_of(login) if login else self.url)
+
+    def url_of(self, login: str) -> str:
+        """The URL of the database for a role."""
+        return f"{self.url}&{urlencode({'user': login})}"
+
+    def state_at(self, url: str) -> SharedState:
+        """The state at that URL, closed at the end of the test."""
+        state = SharedState(url)
         self._open.append(state)
         return state
 

@@ -11,11 +11,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from gatewright.gate import AuditEntry, AuditUnavailable, Log, RowKind, Session, Status
+from gatewright.gate import AuditEntry, Log, Outcome, RowKind, Session, Status
 from gatewright.gate.shared import SharedLog, SharedRates
-from gatewright.record.shared import SharedState
 from tests.engine.fleet.conftest import Fleet
 from tests.engine.gate.world import World
+from tests.support.slow_database import Loss, slow_database
 
 Tamper = Callable[[psycopg.Connection[Any]], object]
 
@@ -89,7 +89,9 @@ def test_whoever_rules_the_database_changes_nothing_unseen(fleet: Fleet, change:
 
 def test_limits_and_rates_of_a_session_hold_over_two_gateways(fleet: Fleet, tmp_path: Path) -> None:
     text = policy(rule("counter", "{ MaxCalls = 7 }"), rule("echo", '{ RateLimit = { calls = 5, per = "1h" } }'))
-    worlds = [world_of(fleet, name, tmp_path, text) for name in ("one", "two")]
+    for name in ("one", "two"):
+        fleet.gateway(name)
+    worlds = [world_of(fleet, fleet.url_of(name), tmp_path, text) for name in ("one", "two")]
 
     async def call(number: int) -> tuple[str, bool]:
         world, session = worlds[number % 2], Session("both")
@@ -110,30 +112,46 @@ def test_limits_and_rates_of_a_session_hold_over_two_gateways(fleet: Fleet, tmp_
         world.close()
 
 
-def test_lost_answer_to_a_commit_starts_nothing_and_the_log_says_so(
-    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("loss", "ends"), [(Loss.ANSWER, ["ToolAbandoned", "ToolDenied"]), (Loss.REQUEST, ["ToolDenied"])]
+)
+def test_commit_that_gets_lost_starts_nothing_and_the_log_says_so(
+    fleet: Fleet, tmp_path: Path, loss: Loss, ends: list[str]
 ) -> None:
-    world = world_of(fleet, "one", tmp_path, policy(rule("counter", "{ MaxCalls = 2 }")))
-    ask, lost = SharedState.ask, list[str]()
+    fleet.gateway("one")
+    with slow_database(fleet.url, 0.0, "append") as proxy:
+        world = world_of(fleet, proxy.through(fleet.url_of("one")), tmp_path, policy())
+        proxy.loss = loss
+        denied = asyncio.run(world.gate.call("archivist", "counter", {"op": "up"}))
+        allowed = asyncio.run(world.gate.call("archivist", "counter", {"op": "up"}))
+        report = log_of(world).verify()
+        kinds = [row.kind for row in log_of(world).rows() if row.call_id == denied.call_id]
+        world.close()
 
-    def loses_one(self: SharedState, question: str, params: Any = (), **more: Any) -> Any:
-        found = ask(self, question, params, **more)
-        if "append" in question and len(lost) < 1:
-            lost.append(question)
-            raise AuditUnavailable("the answer got lost")
-        return found
-
-    monkeypatch.setattr(SharedState, "ask", loses_one)
-    denied = asyncio.run(world.gate.call("archivist", "echo", {"text": "x"}))
-    allowed = asyncio.run(world.gate.call("archivist", "echo", {"text": "x"}))
-    report = log_of(world).verify()
-
-    assert [denied.status, allowed.status] == [Status.DENIED, Status.ALLOWED]
+    assert [denied.status, allowed.status, world.counter.value] == [Status.DENIED, Status.ALLOWED, 1]
     assert denied.decision.code == "audit-unavailable"
     assert (report.problems, report.unended) == ((), ())
-    rows = [row.kind for row in log_of(world).rows() if row.call_id == denied.call_id]
-    assert (rows[:3], rows[-1]) == (["ToolInvoked", "PolicyDecision", "ToolAbandoned"], "ToolDenied")
-    world.close()
+    assert [kind for kind in kinds if kind in {"ToolAbandoned", "ToolDenied"}] == ends
+
+
+def test_calls_under_way_share_commits(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.gateway("one")
+    with slow_database(fleet.url, 0.05, "append") as proxy:
+        world = world_of(fleet, proxy.through(fleet.url_of("one")), tmp_path, policy())
+        before = proxy.commits
+
+        async def call_all() -> list[Outcome]:
+            calls = (world.gate.call("archivist", "echo", {"text": str(number)}) for number in range(40))
+            return await asyncio.gather(*calls)
+
+        ended = asyncio.run(call_all())
+        commits = proxy.commits - before
+        report = log_of(world).verify()
+        world.close()
+
+    assert {one.status for one in ended} == {Status.ALLOWED}
+    assert report.is_sound
+    assert commits < 20
 
 
 def policy(*rules: str) -> str:
@@ -144,13 +162,13 @@ def rule(tool: str, kind: str) -> str:
     return f'\n[[agents.archivist.tool_rules]]\ntool_name = "{tool}"\nrule_type = {kind}\n'
 
 
-def world_of(fleet: Fleet, name: str, folder: Path, text: str) -> World:
-    """A gate over the shared log and rates, as the gateway of that name."""
-    state = fleet.gateway(name)
-    (folder / f"world-{name}").mkdir()
-    return World(folder / f"world-{name}", text, audit=fleet.log(state, name), rates=SharedRates(state))
+def world_of(fleet: Fleet, url: str, folder: Path, text: str) -> World:
+    """A gate over the shared log and rates, as the gateway of that address."""
+    state, place = fleet.state_at(url), folder / f"world-{len(list(folder.iterdir()))}"
+    place.mkdir()
+    return World(place, text, log=fleet.log(state, place.name), rates=SharedRates(state))
 
 
 def log_of(world: World) -> Log:
-    assert world.audit is not None
-    return world.audit
+    assert world.log is not None
+    return world.log

@@ -19,6 +19,7 @@ from gatewright.policy.rule import RateLimit
 from gatewright.record.migration import enroll, initialize, migrate, report
 from gatewright.record.shared import VERSION
 from tests.engine.fleet.conftest import Fleet
+from tests.support.patience import in_time
 from tests.support.postgres import Cluster
 
 TABLES = "SELECT relname FROM pg_class WHERE relnamespace = 'gatewright'::regnamespace AND relkind IN ('r', 'p')"
@@ -247,7 +248,7 @@ def test_database_that_answers_nobody_denies_within_two_seconds(own_fleet: Fleet
         log.append(entry)
     own_cluster.resume()
 
-    assert lasted_s < 2.0
+    assert in_time(lasted_s, 2.0)
     log.append(entry)
     assert log.verify().is_sound
 
@@ -257,7 +258,7 @@ def test_read_only_database_denies(fleet: Fleet) -> None:
     log, rates = fleet.log(gateway), SharedRates(gateway)
     with fleet.as_owner() as connection:
         connection.execute("ALTER ROLE one SET default_transaction_read_only = on")
-        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'one'")
+        connection.execute("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = 'one'")
 
     with pytest.raises(AuditUnavailable, match="read-only"):
         log.append([AuditEntry(RowKind.TOOL_INVOKED, "call-1")])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from gatewright import Gate, Policy, ToolRegistry, tool
-from gatewright.gate import AuditEntry, AuditLog, RowKind
+from gatewright.gate import AuditEntry, AuditLog, Log, RowKind
 from gatewright.gate.call import Recorder
 from gatewright.gate.port import AuditUnavailable, RowBuilder
 from gatewright.gate.scrub import LARGE, apart, is_large
@@ -18,11 +18,11 @@ from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import ResultType
 
 
-def no_rows(log: AuditLog) -> Sequence[AuditEntry]:
+def no_rows(log: Log) -> Sequence[AuditEntry]:
     return ()
 
 
-def one_row(log: AuditLog) -> Sequence[AuditEntry]:
+def one_row(log: Log) -> Sequence[AuditEntry]:
     return (AuditEntry(RowKind.TOOL_COMPLETED),)
 
 
@@ -49,23 +49,23 @@ async def test_a_row_follows_those_that_wait_though_the_log_is_free_again() -> N
         if not wait and not is_free.is_set():
             return False
         assert is_free.wait()
-        order.append("waited" if wait else "at once")
+        order.extend(row.call_id for row in build(cast("Log", None)))
         return True
 
     recorder = Recorder(write)
-    first = asyncio.create_task(recorder(no_rows))
+    first = asyncio.create_task(recorder(lambda _: (AuditEntry(RowKind.TOOL_COMPLETED, "first"),)))
     await asyncio.sleep(0)
-    second = asyncio.create_task(recorder(no_rows))
+    second = asyncio.create_task(recorder(lambda _: (AuditEntry(RowKind.TOOL_COMPLETED, "second"),)))
     asyncio.get_running_loop().call_soon(is_free.set)
     await asyncio.gather(first, second)
-    assert order == ["waited", "waited"]
+    assert order == ["first", "second"]
 
 
 async def test_rows_of_calls_that_are_under_way_together_are_committed_together() -> None:
     commits = list[int]()
 
     def write(build: RowBuilder, wait: bool) -> bool:
-        commits.append(len(build(cast("AuditLog", None))))
+        commits.append(len(build(cast("Log", None))))
         return True
 
     recorder = Recorder(write)
@@ -80,7 +80,7 @@ async def test_what_waits_for_the_log_together_goes_to_the_thread_together() -> 
 
     def write(build: RowBuilder, wait: bool) -> bool:
         if wait:
-            commits.append((len(build(cast("AuditLog", None))), threading.get_ident() == here))
+            commits.append((len(build(cast("Log", None))), threading.get_ident() == here))
         return wait
 
     here, recorder = threading.get_ident(), Recorder(write)
@@ -89,17 +89,37 @@ async def test_what_waits_for_the_log_together_goes_to_the_thread_together() -> 
     assert commits == [(2, False)]
 
 
+async def test_what_comes_while_rows_are_committed_shares_the_next_commit_up_to_64() -> None:
+    commits, is_free = list[int](), threading.Event()
+
+    def write(build: RowBuilder, wait: bool) -> bool:
+        if wait:
+            assert is_free.wait()
+            commits.append(len(build(cast("Log", None))))
+        return wait
+
+    recorder = Recorder(write)
+    waiting = [asyncio.create_task(recorder(one_row))]
+    for _ in range(100):
+        await asyncio.sleep(0)
+        waiting.append(asyncio.create_task(recorder(one_row)))
+    await asyncio.sleep(0)
+    is_free.set()
+    await asyncio.gather(*waiting)
+    assert commits == [1, 64, 36]
+
+
 async def test_a_row_that_cannot_be_made_fails_its_own_call_alone_and_a_failed_commit_all_of_them() -> None:
     is_full = False
 
     def write(build: RowBuilder, wait: bool) -> bool:
-        rows = build(cast("AuditLog", None))
+        rows = build(cast("Log", None))
         if is_full:
             raise AuditUnavailable("the disk is full")
         committed.extend(rows)
         return True
 
-    def broken(log: AuditLog) -> Sequence[AuditEntry]:
+    def broken(log: Log) -> Sequence[AuditEntry]:
         raise ValueError("no text")
 
     committed, recorder = list[AuditEntry](), Recorder(write)

@@ -164,7 +164,7 @@ class World:
         text: str = POLICY,
         *tools: Tool,
         audited: bool = True,
-        audit: Log | None = None,
+        log: Log | None = None,
         rates: Rates | None = None,
     ) -> None:
         self.folder = folder
@@ -179,9 +179,9 @@ class World:
         self.sources = SourceManager(
             lambda: self.registry.register(file_tool()), self.blocks, Protection([folder / "policy.toml"])
         )
-        if audit is None and audited:
-            audit = AuditLog(folder / "state", folder / "keys", clock=self.clock)
-        self.audit = audit
+        own = audited and log is None
+        self.audit = AuditLog(folder / "state", folder / "keys", clock=self.clock) if own else None
+        self.log = log or self.audit
         policy = self._read(text)
         for source in policy.sources:
             start_source(self.sources, source, folder / source.base_path)
@@ -191,15 +191,15 @@ class World:
             self._checked(text),
             self.registry,
             ports=Ports(self.sources, folder=str(folder)),
-            audit=self.audit,
+            audit=self.log,
             clock=self.clock,
             places=self.places.place,
             rates=rates,
         )
 
     def close(self) -> None:
-        if self.audit is not None:
-            self.audit.close()
+        if self.log is not None:
+            self.log.close()
         self.blocks.close()
 
     def reload(self, text: str) -> None:
