@@ -25,3 +25,12 @@ def test_programs_that_it_starts_get_the_libraries_of_the_user_and_not_its_own(
     assert os.environ.get("LD_LIBRARY_PATH") == own
     assert "LD_LIBRARY_PATH_ORIG" not in os.environ
     assert os.environ["PYINSTALLER_RESET_ENVIRONMENT"] == "1"
+
+
+def test_every_library_of_the_extra_for_a_shared_state_brings_its_licence_into_the_program() -> None:
+    licences = runpy.run_path(str(ROOT / "packaging" / "licences.py"))
+
+    found = licences["licence_files"]({"psycopg", "psycopg_pool", "psycopg_binary", "cryptography.x509"})
+
+    owners = {goes.split("/")[1].replace("_", "-") for goes, _ in found if "/LICENSE" in goes}
+    assert {"cryptography", "psycopg", "psycopg-binary", "psycopg-pool"} <= owners
