@@ -14,14 +14,14 @@ import typer
 import yaml
 from psycopg.conninfo import conninfo_to_dict
 
-from gatewright.cli.main import NAMES
+from gatewright.cli.main import NAMES, main
 from gatewright.cli.table import command_line
 from tests.support.checkout import ROOT
 from tests.support.postgres import Cluster, programs
 
 FLEET = ROOT / "packaging" / "fleet"
 UNIT = FLEET / "gatewright-fleet@.service"
-PASSWORD = "quo'te \\ and `space`"
+OWNERS, PASSWORD = "secret of the owner", "quo'te \\ and `space`"
 
 
 @pytest.fixture
@@ -63,9 +63,8 @@ def test_gateways_alone_are_reached_and_on_loopback_alone(compose: dict[str, Any
     assert "8765" in services["gateway"]["command"]
 
 
-@pytest.mark.parametrize("service", ["gateway"])
-def test_what_a_service_runs_is_a_command_of_the_program(compose: dict[str, Any], service: str) -> None:
-    words = compose["services"][service]["command"]
+def test_what_a_gateway_runs_is_a_command_of_the_program(compose: dict[str, Any]) -> None:
+    words = compose["services"]["gateway"]["command"]
     command = command_line(NAMES).commands[words[0]]
 
     command.make_context(words[0], words[1:], parent=typer.Context(command))
@@ -94,28 +93,66 @@ def test_the_image_holds_the_client_of_the_database() -> None:
     assert '"/source[mcp,fleet]"' in (ROOT / "packaging" / "container" / "Containerfile").read_text("utf-8")
 
 
-def test_the_role_of_gateways_has_the_password_of_its_file_and_no_right(own_cluster: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "gateway-password").write_text(PASSWORD)
+@pytest.fixture
+def first_start(own_cluster: Cluster, tmp_path: Path) -> Cluster:
+    """A database as its container has it after the first start, with the service files of both roles beside it."""
+    with psycopg.connect(own_cluster.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE owner SUPERUSER LOGIN PASSWORD '{OWNERS}'")
+        connection.execute("CREATE DATABASE gatewright OWNER owner")
+    for role, password in (("owner", OWNERS), ("gateway", PASSWORD)):
+        (tmp_path / f"{role}-password").write_text(password)
+        (tmp_path / f"{role}.conf").write_text(
+            f"[gatewright]\nhost={own_cluster.folder}\ndbname=gatewright\nuser={role}\npassword={password}\n"
+        )
     environment = {
         "PATH": f"{programs()}:{os.defpath}",
         "SECRETS": str(tmp_path),
         "PGHOST": str(own_cluster.folder),
-        "POSTGRES_USER": "postgres",
-        "POSTGRES_DB": "postgres",
+        "POSTGRES_USER": "owner",
+        "POSTGRES_DB": "gatewright",
     }
     subprocess.run([FLEET / "roles.sh"], env=environment, check=True)
     # from now on roles need their passwords
     (own_cluster.folder / "data" / "pg_hba.conf").write_text("local all all scram-sha-256\n")
     own_cluster.stop()
     own_cluster.start()
+    return own_cluster
 
-    with psycopg.connect(own_cluster.url(user="gateway"), password=PASSWORD) as connection:
+
+def test_the_role_of_gateways_has_the_password_of_its_file_and_no_right(first_start: Cluster) -> None:
+    url = first_start.url("gatewright", "gateway")
+    with psycopg.connect(url, password=PASSWORD) as connection:
         found = connection.execute(
             "SELECT rolsuper, rolcreaterole, rolcreatedb FROM pg_roles WHERE rolname = 'gateway'"
         )
         assert found.fetchone() == (False, False, False)
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        psycopg.connect(own_cluster.url(user="gateway"), password="another")
+        psycopg.connect(url, password=OWNERS)
+
+
+def test_the_service_state_makes_it_once_and_gateways_have_their_duties(
+    first_start: Cluster,
+    compose: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def become(service: str) -> None:
+        for name, value in compose["services"][service]["environment"].items():
+            monkeypatch.setenv(name, value.replace("/run/secrets", str(tmp_path)))
+
+    become("gateway")
+    assert main(["state", "init"]) == 2
+    become("state")
+    for _ in range(2):  # containers start again and again
+        assert main(compose["services"]["state"]["command"]) == 0
+    said = capsys.readouterr().out
+    become("gateway")
+
+    assert "gateway of main: gateway, read\n" in said
+    assert "owner of main: answer, publish, read" in said
+    assert main(["state", "status"]) == 0
+    assert "version" in capsys.readouterr().out
 
 
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
