@@ -101,7 +101,9 @@ class Term:
         said = " ".join(filter(None, parts))
         if not relation.keyword or self.or_absent is relation.is_not:
             return said
-        return tr("{term} and given", term=said) if relation.is_not else tr("{term} or not given", term=said)
+        if relation.is_not:
+            return tr("{term} (and {argument} is given)", term=said, argument=self.field)
+        return tr("{term} (or no {argument} is given)", term=said, argument=self.field)
 
 
 @frozen

@@ -354,7 +354,7 @@ async def test_escape_in_the_dialog_changes_nothing(shown: Shown) -> None:
 async def test_capabilities_are_granted_changed_and_revoked(shown: Shown) -> None:
     await choose(shown, "agent")
     pane = shown.agent
-    assert [row.what for row in pane.model.rows][:4] == ["May reach", "AdvancedEdit", "FsRead", "FsWrite"]
+    assert [row.what for row in pane.model.rows][:4] == ["Access", "AdvancedEdit", "FsRead", "FsWrite"]
     pane.view.setCurrentIndex(shown.rule("FsRead"))
     QTest.keyClick(pane.view, Qt.Key.Key_Return)
     shown.type("../up")
@@ -396,6 +396,7 @@ async def test_what_the_tools_need_and_lack_is_granted_by_enter(shown: Shown) ->
 async def test_approvals_keys_are_judged_by_keys_added_and_removed(shown: Shown) -> None:
     await choose(shown, "agent")
     pane = shown.agent
+    assert not pane.view.selectionModel().hasSelection()
     tiers = [(row.what, row.value) for row in pane.model.rows if row.kind is agent_rules.RowKind.INHERITED]
     assert tiers == [("read_only", "without asking"), ("side_effecting", "without asking"), ("privileged", "ask first")]
     pane.view.setCurrentIndex(shown.rule("side_effecting"))

@@ -104,13 +104,12 @@ def test_rows_of_an_agent_keep_headings_out_of_reach(qapp: object) -> None:
     tester = QAbstractItemModelTester(model, FATAL)
     model.set_rows(agent_rows(POLICY, LIMITED, CATALOG, {}))
 
-    assert [row.what for row in model.rows] == [
-        "May reach", "When it asks first", "read_only", "side_effecting", "privileged",
-        "Sub-agents", "Agents named below",
-    ]  # fmt: skip
-    assert not model.index(0, 0).flags() & Qt.ItemFlag.ItemIsSelectable
+    assert [row.what for row in model.rows] == ["When it asks first", "read_only", "side_effecting", "privileged"]
+    assert model.index(0, 0).flags() == Qt.ItemFlag.NoItemFlags
+    assert model.begin(RowKind.NEW_GRANT, "FsRead") == 0  # a part without a row has no heading
+    assert model.begin(RowKind.NEW_CHILD, "") == 4
     at = model.begin(RowKind.NEW_KEY, "")
-    assert model.rows[at].kind is RowKind.NEW_KEY
+    assert (at, model.rows[at].kind) == (4, RowKind.NEW_KEY)
     assert model.setData(model.index(at, 0), "notes.find")
     assert verbs.asked == [(RowKind.NEW_KEY, "notes.find")]
     model.set_rows(())

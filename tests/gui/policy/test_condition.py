@@ -18,9 +18,10 @@ AMOUNT = Term("amount", "over", 100)
 PATH = Term("path", "not in folder", "drafts", or_absent=True)
 SAID = [
     (Condition((AMOUNT,)), "amount over 100"),
-    (Condition((Term("amount", "at most", 1.5, or_absent=True),)), "amount at most 1.5 or not given"),
+    (Condition((Term("amount", "at most", 1.5, or_absent=True),)), "amount at most 1.5 (or no amount is given)"),
     (Condition((PATH, AMOUNT)), "path not in drafts/ and amount over 100"),
-    (Condition((AMOUNT, Term("in", "is not", "EUR")), is_any=True), "amount over 100 or in is not EUR and given"),
+    (Condition((AMOUNT, Term("in", "is not", "EUR")), is_any=True),
+     "amount over 100 or in is not EUR (and in is given)"),
     (Condition((AMOUNT, Term("amount", "under", 200))), "amount over 100 and amount under 200"),
     (Condition((Term("to", "holds", "a"), Term("to", "has at least", 2))), "to holds a and to has at least 2 items"),
     (Condition((Term("a", "is one of", ["x", "y"]), Term("b", "is given"), Term("c", "is not given"))),

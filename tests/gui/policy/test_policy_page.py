@@ -10,7 +10,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QPushButton, QScrollArea, QToolButton, QWidget
 
-from gatewright.policy import agentedit
+from gatewright.policy import agentedit, policyedit
 from gatewright.policy.document import Questions
 from gatewright.policy.verdict import DiscordEndpoint, Mode
 from gatewright.workspace import Workspace
@@ -18,8 +18,10 @@ from gatewright.workspace.api import PolicyRule, Times, Verdict
 from gatewright_gui.pages.access.rules import RulesPage
 from gatewright_gui.pages.access.rules.rule_list import NAME, WHEN, RuleListModel, rule_sentence
 from gatewright_gui.pages.access.rules.tried_table import CALL
+from gatewright_gui.pages.access.tools.agent_rules import Column
 from gatewright_gui.pages.access.tools.limits_pane import LimitsPane
 from gatewright_gui.session.settings_table import SECTIONS, Setting
+from gatewright_gui.session.verbs.policy import add_rule
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import drag, opened_window, settled, until
 
@@ -108,6 +110,28 @@ async def test_the_whole_form_fits_the_smallest_window(window: MainWindow) -> No
     assert pane.tried_view.horizontalScrollBar().maximum() == 0
 
 
+@pytest.mark.parametrize("size", [(1280, 800), (1024, 768)])
+async def test_an_agents_grants_and_all_fields_of_a_rule_show_at_once(
+    window: MainWindow, size: tuple[int, int]
+) -> None:
+    window.resize(*size)
+    window.selection.show_everyone(on=False)
+    window.selection.choose_agent("clerk")
+    await settled(window)
+    page = page_of(window)
+    pane, grants = page.rules, page.agent.view
+    assert pane.view.chosen == ()
+    assert grants.isColumnHidden(Column.WHERE)  # nothing of it stands in the file
+    await until(lambda: 0 <= grants.viewport().height() - grants.verticalHeader().length() < 30)
+    pane.show_rule(0)
+    await settled(window)
+    area = pane.form.findChild(QScrollArea)
+    assert area is not None
+    await until(lambda: area.verticalScrollBar().maximum() == 0)
+    pane.view.clearSelection()
+    await until(lambda: 0 <= grants.viewport().height() - grants.verticalHeader().length() < 30)
+
+
 async def test_a_rule_is_tried_on_recorded_calls_before_it_is_written(window: MainWindow) -> None:
     pane = page_of(window).rules
     press(window, "add")
@@ -133,6 +157,17 @@ async def test_a_rule_is_tried_on_recorded_calls_before_it_is_written(window: Ma
     assert pane.model.index(2, WHEN).data() == "path in drafts/"
     decided = window.document.workspace.decide("clerk", "file", {"op": "read", "path": "drafts/b.md"})
     assert decided.verdict == "ask"
+
+
+async def test_a_rule_that_allows_what_goes_on_anyway_says_so(window: MainWindow) -> None:
+    pane = page_of(window).rules
+    pane.form.effect.set_current("allow")
+    await until(
+        lambda: pane.form.sentence.text().endswith("It changes nothing now: calls that no rule fits go on anyway.")
+    )
+    assert window.document.push(lambda policy, _: policyedit.set_field(policy, "default", Verdict.ASK))
+    pane.form.name.setText("now of use")
+    await until(lambda: "changes nothing" not in pane.form.sentence.text())
 
 
 async def test_what_is_wrong_with_a_rule_is_told_at_its_place_and_not_written(window: MainWindow) -> None:
@@ -204,6 +239,7 @@ async def test_rules_are_moved_and_removed_by_keys_with_their_comments(window: M
     QTest.keyClick(pane.view, Qt.Key.Key_Delete)
     empty = part(window, QWidget, "empty")
     assert empty.isVisible()
+    assert not part(window, QWidget, "add").isVisible()  # one button, in the middle
     window.document.undo()
     window.document.undo()
     assert names(window) == ["no scripts", "deep"]
@@ -327,24 +363,12 @@ def test_rule_with_times_counts_down_to_its_next_boundary(monkeypatch: pytest.Mo
     assert model.index(1, WHEN).data().startswith("10:30-12:00 on fri (UTC): in force for 1 h 10 min more; ")
 
 
-FOR_ONE = """
-[agents.guest]
-tools = ["file"]
-
-[[policy.rules]]
-name = "clerk alone"
-effect = "ask"
-agents = ["clerk"]
-"""
-
-
 async def test_an_agent_has_its_grants_above_the_rules_that_touch_it_and_the_others_behind_a_chip(
     window: MainWindow,
 ) -> None:
-    path, page = window.document.path, page_of(window)
-    assert path is not None
-    path.write_text(POLICY + FOR_ONE, "utf-8")
-    assert await window.document.reload()
+    document, page = window.document, page_of(window)
+    assert document.push(lambda policy, _: agentedit.add_agent(policy, "guest"))
+    assert add_rule(document, PolicyRule("clerk alone", Verdict.ASK, agents=("clerk",)))
     rules, others = page.rules, part(window, QToolButton, "others")
 
     def shown() -> list[str]:
@@ -357,7 +381,7 @@ async def test_an_agent_has_its_grants_above_the_rules_that_touch_it_and_the_oth
     await settled(window)
     assert page.agent.isVisible()
     assert not page.part.isVisible()
-    assert (shown(), others.text()) == (["no scripts", "deep"], "1 rule for others")
+    assert (shown(), others.text()) == (["no scripts", "deep"], "1 rule is for other agents")
     QTest.mouseClick(others, Qt.MouseButton.LeftButton)
     assert shown() == ["no scripts", "deep", "clerk alone"]
 
@@ -371,9 +395,9 @@ async def test_an_agent_has_its_grants_above_the_rules_that_touch_it_and_the_oth
 
     press(window, "add")
     write(window, "name", "mine")
-    await until(rules.form.apply_button.isEnabled)
+    await until(lambda: rules.form.apply_button.isEnabled() and not document.is_busy)
     press(window, "apply")
-    assert window.document.policy.rules[-1].agents == ("guest",)
+    assert document.policy.rules[-1].agents == ("guest",)
     window.selection.show_everyone(on=True)
     assert page.part.isVisible()
     assert not page.agent.isVisible()
@@ -412,7 +436,7 @@ async def test_the_sentence_of_a_rule_follows_what_is_typed_and_agrees_with_the_
     await settled(window)
     pane = page_of(window).rules
     pane.show_rule(0)
-    sentence = r"Denies calls of file to all agents when path matches \.sh$ or not given."
+    sentence = r"Denies calls of file to all agents when path matches \.sh$ (or no path is given)."
     await until(lambda: pane.form.sentence.text() == sentence)
     for path, verdict in (("a.sh", "deny"), ("a.md", "allow")):
         assert window.document.workspace.decide("clerk", "file", {"op": "read", "path": path}).verdict == verdict

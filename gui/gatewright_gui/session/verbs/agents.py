@@ -138,13 +138,13 @@ def _free(wanted: str, taken: Container[str]) -> str:
 
 ACCESS_WORDS = {
     CapabilityKind.NET_READ: mark("network access"),
-    CapabilityKind.NET_WRITE: mark("leave to send to the network"),
+    CapabilityKind.NET_WRITE: mark("permission to send to the network"),
     CapabilityKind.FS_READ: mark("read access"),
     CapabilityKind.FS_WRITE: mark("write access"),
     CapabilityKind.DB_READ: mark("access to databases"),
-    CapabilityKind.DB_WRITE: mark("leave to change databases"),
-    CapabilityKind.EXEC: mark("leave to run programs"),
-    CapabilityKind.WASM_EXEC: mark("leave to run modules"),
+    CapabilityKind.DB_WRITE: mark("permission to change databases"),
+    CapabilityKind.EXEC: mark("permission to run programs"),
+    CapabilityKind.WASM_EXEC: mark("permission to run modules"),
     CapabilityKind.CLOCK_READ: mark("the clock"),
     CapabilityKind.ENV_READ: mark("environment variables"),
     CapabilityKind.ADVANCED_EDIT: mark("advanced editing"),

@@ -4,7 +4,8 @@ the compositions.
 
 from functools import cached_property
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from gatewright.workspace.api import Address, CapabilityKind, PolicyRule
@@ -17,9 +18,11 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.qt.widget.button import Segmented
-from gatewright_gui.qt.widget.splitter import split_of
+from gatewright_gui.qt.widget.splitter import HANDLE_WIDTH, Splitter
 
 _LONGEST_NAME = 40
+_LEAST, _MOST = 0.3, 0.6
+"""The share of the height for what an agent is granted, if it needs so much: beside a rule's form, and without."""
 
 
 class RulesPage(Page):
@@ -40,15 +43,17 @@ class RulesPage(Page):
         self.rules = RulesPane(context)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.rules)
-        panes = (self._own, self._stack)
-        split = split_of(Qt.Orientation.Vertical, "rules.agent", context.sizes, panes, (290, 350))
-        column_of(self._parts, stretch(split), into=self)
+        self._split = Splitter(Qt.Orientation.Vertical, "rules.agent")
+        for pane in (self._own, self._stack):
+            self._split.addWidget(pane)
+        column_of(self._parts, stretch(self._split), into=self)
         self._connect()
         self._follow()
 
     def _connect(self) -> None:
         context, document = self._context, self._context.document
         self.part.current_changed.connect(self._choose_part)
+        self.rules.opened.connect(self._share_room)
         context.navigator.policy_rule_requested.connect(self._show_rule)
         context.navigator.new_policy_rule_requested.connect(self._begin_rule)
         context.navigator.composition_requested.connect(self._show_composition)
@@ -71,7 +76,10 @@ class RulesPage(Page):
         """The pane of what the chosen agent is granted, and what asks first; made when first looked at."""
         made = AgentRulesPane(self._context)
         made.line_requested.connect(self._context.navigator.go_to_line)
-        made.header.set_note(tr("what it may reach, and when it asks first"))
+        made.header.set_note(tr("access that its tools need, and when it asks first"))
+        for signal in (made.model.rowsInserted, made.model.rowsRemoved):
+            signal.connect(self._share_room)
+        QTimer.singleShot(0, self, self._share_room)  # once the style has given it its heights
         self._own_column.addWidget(made.header)
         self._own_column.addWidget(made, 1)
         return made
@@ -87,13 +95,29 @@ class RulesPage(Page):
         if agent is not None or "agent" in self.__dict__:
             self.agent.show_agent(agent, selection.tool, selection.operation)
         if agent is not None:
-            self.agent.header.set_title(label_text(agent.agent_id, _LONGEST_NAME, keep=""))
+            name = label_text(agent.agent_id, _LONGEST_NAME, keep="")
+            self.agent.header.set_title(tr("What {agent} may reach", agent=name))
             self._stack.setCurrentWidget(self.rules)
         else:
             self._choose_part(self.part.current)
         self._own.setVisible(agent is not None)
         self._parts.setVisible(agent is None)
         self.rules.show_agent(agent.agent_id if agent is not None else None)
+        self._share_room()
+
+    def _share_room(self, *_why: object) -> None:
+        """Give what the agent is granted the room of its rows, as far as a rule that is open leaves it."""
+        if "agent" not in self.__dict__:
+            return
+        whole, is_open = self._split.height() - HANDLE_WIDTH, self.rules.is_open
+        left = whole - self.rules.wanted_height if is_open else 0
+        above = min(self.agent.wanted_height, max(left, int(whole * (_LEAST if is_open else _MOST))))
+        self._split.setSizes([above, whole - above])
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Share the room out again."""
+        super().resizeEvent(event)
+        self._share_room()
 
     def main_view(self) -> QWidget:
         """Return what the agent is granted; the rules, or the button that makes the first; the compositions."""

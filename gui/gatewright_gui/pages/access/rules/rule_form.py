@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QFormLayout, QLineEdit, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QGridLayout, QLineEdit, QPushButton, QScrollArea, QWidget
 
 from gatewright.workspace.api import PolicyRule, Verdict
 from gatewright_gui.pages.access.rules.condition_form import ConditionForm
@@ -25,7 +25,9 @@ EFFECTS = (
     (
         Verdict.ALLOW,
         mark("Allow"),
-        mark("Calls that it matches need no other rule; no other rule's deny or ask is lifted"),
+        mark(
+            "Only where calls that no rule fits ask first, or are denied (Settings). It lifts no deny or ask of a rule"
+        ),
     ),
 )
 LABEL_WIDTH = 74
@@ -146,34 +148,43 @@ class RuleForm(QWidget):
             label.setVisible(key in told)
 
     def _lay_out(self) -> None:
-        form = QFormLayout()
+        form = QGridLayout()
         form.setContentsMargins(0, 0, 0, 0)
         form.setHorizontalSpacing(current_look().tokens.space_2)
         form.setVerticalSpacing(current_look().tokens.space_1 + 2)
-        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
-        rows: tuple[tuple[str, str, QWidget], ...] = (
-            ("name", tr("&Name"), self.name),
-            ("effect", tr("Effect"), holding(row_of(self.effect, stretch()))),
-            ("agents", tr("&Agents"), self.agents),
-            ("tools", tr("&Tools"), self.tools),
-            ("operations", tr("&Operations"), self.operations),
-            ("when", tr("When"), self.when),
-            ("times", tr("Times"), self.times),
-            ("message", tr("&Message"), self.message),
+        fields: tuple[tuple[str, str, QWidget, tuple[int, int, int]], ...] = (
+            ("name", tr("&Name"), self.name, (0, 0, 1)),
+            ("agents", tr("&Agents"), self.agents, (0, 2, 1)),
+            ("tools", tr("&Tools"), self.tools, (1, 0, 1)),
+            ("operations", tr("&Operations"), self.operations, (1, 2, 1)),
+            ("effect", tr("Effect"), holding(row_of(self.effect, stretch())), (2, 0, 3)),
+            ("when", tr("When"), self.when, (3, 0, 3)),
+            ("times", tr("Times"), self.times, (4, 0, 3)),
+            ("message", tr("&Message"), self.message, (5, 0, 3)),
         )
-        for key, words, field in rows:
+        for key, words, field, (row, column, span) in fields:
             label = Label(words, buddy=field)
-            label.setMinimumWidth(LABEL_WIDTH)
+            label.setMinimumSize(LABEL_WIDTH, current_look().tokens.control_height)
             fault = self._faults[key] = named(Label(wraps=True), f"policy.{key}.said", kind="error")
             fault.hide()
-            form.addRow(label, holding(column_of(field, fault)))
+            form.addWidget(label, row, column, Qt.AlignmentFlag.AlignTop)
+            form.addLayout(column_of(field, fault), row, column + 1, 1, span)
+        for column in (1, 3):
+            form.setColumnStretch(column, 1)
         self._faults[""] = self.fault
         self.fault.hide()
         area = QScrollArea()
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidgetResizable(True)
         area.setFrameShape(QScrollArea.Shape.NoFrame)
-        area.setWidget(holding(column_of(form, stretch(), margins=(3, 1))))
-        foot = row_of(self.fault, stretch(), self.revert_button, self.apply_button, space=2, margins=(3, 2))
-        head = column_of(self.heading, self.sentence, margins=(3, 2))
-        column_of(head, stretch(area), foot, into=self)
+        fields_box = holding(column_of(form, stretch(), margins=(3, 1)))
+        area.setWidget(fields_box)
+        title = row_of(self.heading, stretch(), self.revert_button, self.apply_button, space=2)
+        head = column_of(title, self.sentence, self.fault, margins=(3, 1))
+        column_of(head, stretch(area), into=self)
+        self._parts = head, fields_box
+
+    @property
+    def whole_height(self) -> int:
+        """The height at which all fields show."""
+        return sum(part.sizeHint().height() for part in self._parts)

@@ -6,7 +6,7 @@ Of one agent those that touch it, and the others behind a chip.
 import asyncio
 import time
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QAbstractItemView, QPushButton, QWidget
 from shiboken6 import isValid
 
@@ -39,7 +39,7 @@ from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label, SectionHeader
-from gatewright_gui.qt.widget.splitter import split_of
+from gatewright_gui.qt.widget.splitter import HANDLE_WIDTH, split_of
 from gatewright_gui.session.argument import arguments_for
 from gatewright_gui.session.comparison import Replay, replay_rule
 from gatewright_gui.session.verbs import policy as verbs
@@ -54,10 +54,10 @@ NONE_OF_AGENT = (
     mark("No rule for calls touches this agent"),
     mark("A rule denies calls, or asks first, for several agents and tools at once, such as: amount over 100."),
 )
-_NOTES = {
-    Verdict.ALLOW: mark("{rules}; the strictest that fits a call counts, other calls pass"),
-    Verdict.ASK: mark("{rules}; the strictest that fits a call counts, other calls ask first"),
-    Verdict.DENY: mark("{rules}; the strictest that fits a call counts, other calls are denied"),
+_REST = {
+    Verdict.ALLOW: mark("other calls go on"),
+    Verdict.ASK: mark("other calls ask first"),
+    Verdict.DENY: mark("other calls are denied"),
 }
 TRIED_HEADING = mark("Tried on recorded calls")
 _CHECK_MS, _TRY_MS, _COUNT_MS = 80, 250, 20_000
@@ -67,6 +67,9 @@ _TRY, _ARGUMENTS, _ZONES = "policy.try", "policy.arguments", "policy.zones"
 
 class RulesPane(QWidget):
     """A draft stays while one looks elsewhere; choosing another rule drops it."""
+
+    opened = Signal()
+    """A rule has its form below the list now, or none has (`is_open`)."""
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
@@ -113,13 +116,15 @@ class RulesPane(QWidget):
         self._reopen()
 
     def _lay_out(self) -> None:
-        beside = holding(column_of(SectionHeader(tr(TRIED_HEADING)), self.tried_words, stretch(self.tried_view)))
-        edited = split_of(_ACROSS, "policy.rule", self._context.sizes, (self.form, beside), (590, 370))
+        self._beside = holding(column_of(SectionHeader(tr(TRIED_HEADING)), self.tried_words, stretch(self.tried_view)))
+        self._beside.hide()
+        edited = split_of(_ACROSS, "policy.rule", self._context.sizes, (self.form, self._beside), (590, 370))
         hint = Label(tr("Choose a rule to change it and to try it on recorded calls."))
         hint.setProperty("kind", "muted")
         hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._below = stack_of(hint, edited)
-        whole = split_of(_DOWN, "policy.rules", self._context.sizes, (self.view, self._below), (150, 450))
+        self._below.currentChanged.connect(self.opened)
+        whole = split_of(_DOWN, "policy.rules", self._context.sizes, (self.view, self._below), (100, 500))
         self._stack = stack_of(whole, self.empty)
         column_of(self.header, stretch(self._stack), into=self)
 
@@ -175,7 +180,7 @@ class RulesPane(QWidget):
         for row, is_other in enumerate(others):
             self.view.setRowHidden(row, is_other and not is_whole)
         self.others.setVisible(any(others))
-        self.others.say(counted(sum(others), "rule for others", "rules for others"))
+        self.others.say(counted(sum(others), "rule is for other agents", "rules are for other agents"))
         modes = QAbstractItemView.DragDropMode
         self.view.setDragDropMode(modes.InternalMove if is_whole else modes.NoDragDrop)
         for button in (self.up_button, self.down_button):
@@ -233,24 +238,35 @@ class RulesPane(QWidget):
         self.form.name.setFocus(Qt.FocusReason.OtherFocusReason)
 
     @property
+    def is_open(self) -> bool:
+        """Tell whether a rule has its form below the list."""
+        return self._below.currentIndex() == 1
+
+    @property
+    def wanted_height(self) -> int:
+        """The height at which all fields of the rule that is open show, below some of the list."""
+        return self.header.height() + self.view.minimumSizeHint().height() + HANDLE_WIDTH + self.form.whole_height
+
+    @property
     def is_drafting(self) -> bool:
         """Tell whether the form holds what is not written yet."""
-        return self._below.currentIndex() == 1 and self.form.is_changed
+        return self.is_open and self.form.is_changed
 
     def _show(self) -> None:
         if not any(rule.times is not None for rule in self._document.policy.rules):
             self._count_down.stop()
         elif not self._count_down.isActive():
             self._count_down.start()
-        count, is_new = self.model.count(), self._below.currentIndex() == 1 and self.form.before is None
+        count, is_new = self.model.count(), self.is_open and self.form.before is None
         shown = len(self._shown_rows)
         self._stack.setCurrentIndex(0 if shown or is_new else 1)
         icon, title, text = NONE_OF_AGENT if count else NO_RULES
         self.empty.set_state(icon, tr(title), tr(text), action=tr("Add a rule"))
         # beside an agent's own settings what would only say that nothing is chosen has no room
-        self._below.setVisible(self._agent_id is None or self._below.currentIndex() == 1)
-        rules = counted(shown, "rule", "rules")
-        self.header.set_note(tr(_NOTES[self._document.policy.default], rules=rules))
+        self._below.setVisible(self._agent_id is None or self.is_open)
+        self.header.set_note(self._note(shown))
+        for control in (self.add_button, self.observe_button, self.remove_button):
+            control.setVisible(self._stack.currentIndex() == 0)  # an empty place has a button of its own
         chosen = self.view.chosen
         self.up_button.setEnabled(bool(chosen) and chosen[0] > 0)
         self.down_button.setEnabled(bool(chosen) and chosen[-1] < count - 1)
@@ -260,6 +276,14 @@ class RulesPane(QWidget):
         self.observe_button.setText(tr("Enforce") if self._is_observed else tr("Observe"))
         self.observe_button.setToolTip(tr("Only note for 7 days what the rule denies or asks, or enforce it again"))
         self.add_button.setEnabled(self._document.is_open)
+
+    def _note(self, shown: int) -> str:
+        """How the rules that are shown decide a call; empty where none does."""
+        default = self._document.policy.default
+        if not shown and default is Verdict.ALLOW:
+            return ""
+        rules, rest = counted(shown, "rule", "rules"), tr(_REST[default])
+        return tr("{rules}: the strictest that fits a call counts, {rest}", rules=rules, rest=rest)
 
     def _follow_choice(self, *_selection: object) -> None:
         chosen = self.view.chosen
@@ -360,7 +384,10 @@ class RulesPane(QWidget):
             found = verbs.rule_faults(self._document, before, rule)
         is_untouched = self.form.before is None and not self.form.name.text()
         if rule is not None:
-            self.form.sentence.setText(rule_sentence(rule))
+            said = rule_sentence(rule)
+            if rule.effect is self._document.policy.default is Verdict.ALLOW:
+                said = tr("{sentence} It changes nothing now: calls that no rule fits go on anyway.", sentence=said)
+            self.form.sentence.setText(said)
             self.form.show_faults(() if is_untouched else found)
         is_wrong = rule is None or bool(found)
         is_changed = rule is None or self.form.before is None or rule != self.form.before
@@ -392,7 +419,7 @@ class RulesPane(QWidget):
             self.form.times.offer(found)
 
     def _try(self) -> None:
-        if self._below.currentIndex() == 1 and self._document.is_open and self.isVisible():
+        if self.is_open and self._document.is_open and self.isVisible():
             self._context.tasks.start(self._try_rule(), _TRY, replace=True)
 
     async def _try_rule(self) -> None:
@@ -413,3 +440,6 @@ class RulesPane(QWidget):
         self.tried.set_rows(found.calls if found is not None else ())
         words = trial_words(found) if found is not None else why
         self.tried_words.setText(words[:1].upper() + words[1:])
+        self.tried_view.setVisible(bool(self.tried.rows))
+        if found is not None:
+            self._beside.setVisible(bool(found.looked_at))

@@ -118,16 +118,18 @@ class AgentVerbs(Protocol):
 def agent_rows(
     policy: Policy, agent: Agent, catalog: Sequence[ToolFacts], scopes: Mapping[int, str]
 ) -> tuple[AgentRow, ...]:
-    """All rows; `scopes` are the texts of the agent's capabilities by their index."""
-    return (
-        AgentRow(RowKind.HEADING, tr("May reach")),
-        *_capabilities(agent, catalog, scopes),
-        AgentRow(RowKind.HEADING, tr("When it asks first")),
-        *_approvals(policy, agent),
-        *_catalogs(agent, catalog),
-        AgentRow(RowKind.HEADING, tr("Sub-agents")),
-        *_sub_agents(agent),
+    """All rows, with a heading above each part that has any; `scopes`: the texts of its capabilities by their index."""
+    parts = (
+        (tr("Access"), _capabilities(agent, catalog, scopes)),
+        (tr("When it asks first"), _approvals(policy, agent)),
+        (tr("Whole servers"), _catalogs(agent, catalog)),
+        (tr("Sub-agents"), _sub_agents(agent)),
     )
+    found: list[AgentRow] = []
+    for heading, part in parts:
+        rows = list(part)
+        found += (AgentRow(RowKind.HEADING, heading), *rows) if rows else ()
+    return tuple(found)
 
 
 DELEGATES: Mapping[Delegate, str] = {
@@ -184,21 +186,20 @@ def _approvals(policy: Policy, agent: Agent) -> Iterator[AgentRow]:
 
 
 def _catalogs(agent: Agent, catalog: Sequence[ToolFacts]) -> Iterator[AgentRow]:
-    """The catalogs of which the agent has all tools; no heading where it has none."""
-    listed = [(at, name) for at, name in enumerate(agent.tools or ()) if selected_catalog(name) is not None]
-    if listed:
-        yield AgentRow(RowKind.HEADING, tr("Whole servers"))
-    for at, name in listed:
+    """The catalogs of which the agent has all tools."""
+    for at, name in enumerate(agent.tools or ()):
+        if selected_catalog(name) is None:
+            continue
         tools = len({facts.name for facts in catalog if selector_of(facts.origin) == name})
         about = tr("{tools} now, later ones too", tools=counted(tools, "tool", "tools"))
         yield AgentRow(RowKind.CATALOG, name, tr("all its tools"), about, ("agents", agent.agent_id, "tools", at))
 
 
 def _sub_agents(agent: Agent) -> Iterator[AgentRow]:
+    if not agent.sub_agents and agent.delegate is Delegate.OWN:
+        return
     where: Address = ("agents", agent.agent_id)
     has, about = agent.delegate, tr("any other agent that it starts may never do more than it")
-    if not agent.sub_agents:
-        about = tr("none is named; an agent that it starts may never do more than it")
     at = None if has is Delegate.OWN else (*where, "delegate")
     yield AgentRow(RowKind.DELEGATE, tr("Agents named below"), tr(DELEGATES[has]), about, at, delegate=has)
     value, about = tr("its own rights"), tr("when {agent} starts it", agent=agent.agent_id)
@@ -281,12 +282,12 @@ class AgentRulesModel(RuleRows[AgentRow]):
 
     def place_of(self, draft: AgentRow, rows: Sequence[AgentRow]) -> int:
         """Behind the last of the agent's own rows of that part, where the written row will be."""
-        first, own = 1, RowKind.GRANTED
         if draft.kind is RowKind.NEW_CHILD:
             return len(rows)
+        keys = next((at for at, row in enumerate(rows) if row.what in TIER_KEYS), 0)
+        first, own = int(keys > 1), RowKind.GRANTED  # below the heading of what is granted, where it stands
         if draft.kind is RowKind.NEW_KEY:
-            heading = next((at for at, row in enumerate(rows) if at and row.kind is RowKind.HEADING), 0)
-            first, own = heading + 1 + len(TIER_KEYS), RowKind.APPROVAL
+            first, own = keys + len(TIER_KEYS), RowKind.APPROVAL
         return max([first, *(at + 1 for at, row in enumerate(rows) if row.kind is own and at >= first)])
 
     def text(self, row: AgentRow, column: int, /) -> str:
@@ -340,7 +341,6 @@ class AgentRulesModel(RuleRows[AgentRow]):
         return self.write(row, lambda: self._verbs.scope(row, str(value)))
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """Headings are not chosen."""
-        row, flags = self.row_at(index.row()), super().flags(index)
-        is_heading = row is not None and row.kind is RowKind.HEADING
-        return flags & ~Qt.ItemFlag.ItemIsSelectable if is_heading else flags
+        """Headings are neither chosen nor walked to."""
+        row = self.row_at(index.row())
+        return Qt.ItemFlag.NoItemFlags if row is not None and row.kind is RowKind.HEADING else super().flags(index)

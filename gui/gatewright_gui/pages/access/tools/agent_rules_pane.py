@@ -5,7 +5,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QCompleter, QPushButton, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QCompleter, QPushButton, QStyle, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import (
     Agent,
@@ -44,7 +44,7 @@ from gatewright_gui.qt.widget.item_view import embolden, put_icon
 from gatewright_gui.qt.widget.text_field import ValueField
 from gatewright_gui.session.verbs import agents, rights
 
-WIDTHS = {int(Column.WHAT): (112, 230), int(Column.ABOUT): (80, 420), int(Column.WHERE): (60, 90)}
+WIDTHS = {int(Column.WHAT): (190, 240), int(Column.ABOUT): (80, 420), int(Column.WHERE): (60, 90)}
 
 
 class AgentRulesView(RuleTable):
@@ -76,6 +76,7 @@ class AgentRulesDelegate(RuleDelegate):
             return
         if row.kind is RowKind.HEADING:
             embolden(option)
+            option.state |= QStyle.StateFlag.State_Enabled
         if row.verdict is not None and index.column() == Column.VALUE:
             verdict = row.verdict.value
             put_icon(option, VERDICT_ICONS[verdict], verdict, current_look().tokens.icon_size)
@@ -136,7 +137,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
 
     def __init__(self, context: PageContext) -> None:
         add = named(
-            QPushButton(tr("Add")),
+            QPushButton(tr("Add grant or limit")),
             spoken=tr("Grant access, say what asks first, add a whole server or a sub-agent"),
             tip=tr("Grant access, say what asks first, add a whole server or a sub-agent (Ins in the list)"),
         )
@@ -166,12 +167,14 @@ class AgentRulesPane(RulesPane[AgentRow]):
         self.model.set_rows(rows)
         self.add_button.setEnabled(agent is not None)
         self.view.fit()
-        if rows and not self.view.currentIndex().isValid():
-            first = next((at for at, row in enumerate(rows) if row.kind is not RowKind.HEADING), 0)
-            self.view.setCurrentIndex(self.model.index(first, Column.VALUE))
-            self.view.scrollToTop()
         self.current_changed()
         self.find_lines()
+
+    @property
+    def wanted_height(self) -> int:
+        """The height at which all rows show, below the header."""
+        rows, frame = self.view.verticalHeader().length(), 2 * self.view.frameWidth()
+        return self.header.sizeHint().height() + self.view.horizontalHeader().sizeHint().height() + rows + frame
 
     def scope_example(self, kind: CapabilityKind) -> str:
         """An example of what one may type for a kind here."""
@@ -341,4 +344,6 @@ class AgentRulesPane(RulesPane[AgentRow]):
         whole.setEnabled(not whole.isEmpty())
         name_one = partial(self.soon, self.add_sub_agent)
         can = bool(self.children_to_name())
-        add_action(self.menu, tr("&Sub-agent…"), name_one, name="agents.rules.add_sub_agent", icon="users", can=can)
+        tip = tr("It keeps its own rights; an agent that is not named may never do more than its caller")
+        text, name = tr("&Sub-agent…"), "agents.rules.add_sub_agent"
+        add_action(self.menu, text, name_one, name=name, icon="users", tip=tip, can=can)

@@ -225,7 +225,13 @@ class RuleTable(TableView):
         self.fit()
 
     def fit(self) -> None:
-        """Give each column the width of its contents, less where the table is narrow; for tables of few rows."""
+        """Give each column the width of its contents, less where the table is narrow; for tables of few rows.
+
+        The last one, which says where a row stands, is shown once one does.
+        """
+        model = self.model()
+        last = model.columnCount() - 1
+        self.setColumnHidden(last, not any(model.index(row, last).data() for row in range(model.rowCount())))
         wide = {column: self._column_width(column) for column in self._bounds}
         over = sum(wide.values()) - int(self.viewport().width() * _SHARE)
         spare = sum(width - self._bounds[column][0] for column, width in wide.items())
