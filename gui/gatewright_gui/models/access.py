@@ -116,7 +116,7 @@ class AccessTable(TableView):
     agent_requested = Signal(str)
     """The agent of that cell."""
 
-    def __init__(self, what: str, groups: Mapping[str, str], cell_width: int = 112) -> None:
+    def __init__(self, what: str, groups: Mapping[str, str]) -> None:
         super().__init__(what)
         self.rows = AccessModel(groups)
         self.setModel(self.rows)
@@ -124,9 +124,8 @@ class AccessTable(TableView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         header = self.horizontalHeader()
         header.setStretchLastSection(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        for column in range(1, len(self.rows.headers)):
-            self.setColumnWidth(column, cell_width)
         self.activated.connect(self._go)
 
     def _go(self, index: QModelIndex) -> None:

@@ -11,7 +11,13 @@ GROUPS: Mapping[str, str] = {
     "look": mark("Look"), "append": mark("Append"), "change": mark("Change"), "keep": mark("Pin, put away"),
 }  # fmt: skip
 TOOLS = ("block", "block_edit")
-_ARCHIVED = mark("the block is archived: agents read it and change nothing")
+_MOST = (
+    ("change", Permission.READ_WRITE, mark("ask to change")),
+    ("append", Permission.APPEND, mark("ask to add")),
+    ("look", Permission.READ_ONLY, mark("ask to read")),
+)
+"""From the most that one may do with a block: the level that comes to, and the words where each such call asks."""
+_ARCHIVED = mark("the block is put away: agents read it and change nothing")
 _OTHER_SOURCE = mark("the agent does not have the source of this file")
 
 
@@ -76,18 +82,11 @@ class BlockAccess:
 
     @property
     def summary(self) -> tuple[str, str]:
-        """The most that it may do in a word or two, and the colour for that."""
-        does_what: tuple[tuple[str, str], ...] = (
-            ("change", tr("edits")),
-            ("append", tr("appends")),
-            ("look", tr("reads")),
-        )
-        for group, does in does_what:
+        """The most that it may do, in the words for levels of files, and the colour for that."""
+        for group, level, asks in _MOST:
             best = self.best(group)
             if best is not Verdict.DENY:
-                if best is Verdict.ASK:
-                    return tr("{does}, asks first", does=does), "ask"
-                return does, {"change": "read_write", "append": "append"}.get(group, "read_only")
+                return (tr(asks), "ask") if best is Verdict.ASK else (permission_words(level), str(level))
         return tr("no tool for it"), "none"
 
 

@@ -157,23 +157,22 @@ async def test_list_says_of_each_block_what_it_is_and_what_the_agent_may_do(benc
     assert view.hasFocus()
     of = bench.page.findChild(ElidedLabel, "memory.of")
     assert of is not None
-    assert of.text.startswith("Memory of operator: texts, lists and fields")
+    assert of.text.startswith("Memory of operator: texts that last from call to call")
     assert view.selectionModel().isSelected(view.currentIndex()), "the row of the block that is shown is filled"
     blocks = bench.other.blocks("")
     blocks.create("rules", author="x", content="no shoes", permission=Permission.READ_ONLY)
     await until(lambda: bench.page.blocks.model.find("rules") >= 0)
     await settled(bench.window)
 
-    assert bench.line("persona").facts.startswith("text · 4 of 60 characters · changed ")
-    assert bench.line("persona").facts.endswith(" · always seen")
+    assert bench.line("persona").facts.startswith("text · 4 of 60 characters · always seen · changed ")
     assert "read and write" not in bench.line("persona").facts, "what the agent may do stands beside it"
     assert [bench.line(label).may[0] for label in ("persona", "tea", "rules")] == [
-        "edits",
-        "edits, asks first",
-        "reads",
+        "read and write",
+        "ask to change",
+        "read only",
     ]
     assert "shared" in bench.line("rules").facts
-    assert bench.page.blocks.detail.place.text.endswith("The model of operator always sees it: 1 of 1")
+    assert bench.page.blocks.detail.place.text.endswith("Always in the model's sight: 1 of 1")
 
     bench.window.selection.choose_agent("newcomer")
     await settled(bench.window)
@@ -347,8 +346,8 @@ async def test_settings_change_only_what_was_changed(bench: Bench) -> None:
     record = bench.info("tea").record
     assert (record.description, record.permission, record.pinned) == ("what they drink", Permission.READ_ONLY, True)
     assert (record.type, record.char_limit) == (BlockType.WORKING, None)
-    assert bench.line("tea").may[0] == "reads"
-    assert "The model of operator always sees it: 2 of 2" in bench.page.blocks.detail.place.text
+    assert bench.line("tea").may[0] == "read only"
+    assert "Always in the model's sight: 2 of 2" in bench.page.blocks.detail.place.text
     assert not form.apply_button.isEnabled()
     assert bench.window.impact.text == "tea is now read only: agents read it"
 
@@ -358,7 +357,7 @@ async def test_block_is_archived_and_taken_out_and_deleted_after_a_question(benc
     bench.press("memory.archive")
     await settled(bench.window)
     assert bench.info("tea").record.type is BlockType.ARCHIVAL
-    assert bench.line("tea").may[0] == "reads"
+    assert bench.line("tea").may[0] == "read only"
     bench.press("memory.archive")
     await settled(bench.window)
     assert bench.info("tea").record.type is BlockType.WORKING

@@ -35,7 +35,7 @@ class WhoDialog(QDialog):
         self._path = path
         self.setWindowTitle(title_text(tr("Who can touch {path}?", path=path)))
         self.resize(800, 420)
-        self.table = named(AccessTable(tr("Who can touch {path}", path=path), GROUPS, cell_width=148), "who.table")
+        self.table = named(AccessTable(tr("Who can touch {path}", path=path), GROUPS), "who.table")
         self.why = named(Label(tr(_HINT), wraps=True), "who.why", kind="muted")
         self.strip = ProgressStrip()
         self.strip.cancel_requested.connect(self.reject)

@@ -32,13 +32,13 @@ class BlockLine:
 
     @property
     def facts(self) -> str:
-        """`text · 1,203 of 2,000 characters · changed 3 min ago · shared · always seen`; the level of a shared one."""
+        """`text · 1,203 of 2,000 characters · shared · always seen · changed 3 min ago`; the level of a shared one."""
         row, record = self.row, self.row.record
         level = [self.level] if self.level and not self.may[0] else []
         marks = [word for word, holds in ((tr("shared"), not record.owner), (tr("pinned"), record.pinned)) if holds]
         place = [tr("always seen")] if row.position is not None else []
-        facts = [row.kind, row.size_words, *level, tr("changed {ago}", ago=ago_words(record.updated_at))]
-        return " · ".join([*facts, *marks, *place])
+        changed = tr("changed {ago}", ago=ago_words(record.updated_at))  # the last: what is told less is cut first
+        return " · ".join([row.kind, row.size_words, *level, *marks, *place, changed])
 
     @property
     def level(self) -> str:

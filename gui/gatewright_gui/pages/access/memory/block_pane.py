@@ -43,7 +43,7 @@ class BlockPane(QWidget):
         self.setObjectName("memory.block")
         self.content: BlockContent | None = None
         self.header = SectionHeader(tr("Block"))
-        self.archive_button = named(QPushButton(tr("Archive")), "memory.archive")
+        self.archive_button = named(QPushButton(tr("Put away")), "memory.archive")
         spoken, tip = tr("Delete the block"), tr("Forget it with its history")
         self.delete_button = named(QPushButton(tr("Delete...")), "memory.delete", spoken=spoken, tip=tip)
         tie_icon(self.delete_button, "trash")
@@ -86,13 +86,14 @@ class BlockPane(QWidget):
         self.content = content
         self.header.set_title(record.label)
         self.header.set_note(record.description)
-        self.place.set_text(f"{row.kind_words}, {tr('own') if record.owner else tr('shared')}. {place}")
+        whose = tr("its own") if record.owner else tr("shared by all agents")
+        self.place.set_text(f"{row.kind_words}, {whose}. {place}")
         is_archived = record.type is BlockType.ARCHIVAL
-        self.archive_button.setText(tr("Unarchive") if is_archived else tr("Archive"))
+        self.archive_button.setText(tr("Bring back") if is_archived else tr("Put away"))
         self.archive_button.setToolTip(
             tr("Make it a working block again")
             if is_archived
-            else tr("Put it away: out of context, found by its words")
+            else tr("Take it out of the model's sight; agents still find it by its words")
         )
         self.archive_button.setEnabled(is_archived or (record.type is BlockType.WORKING and not record.source_id))
         self.value.show_content(content, draft)

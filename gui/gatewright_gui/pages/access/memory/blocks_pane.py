@@ -278,13 +278,11 @@ class BlocksPane(QWidget):
     def _place(self, row: BlockRow) -> str:
         agent_id = self._agent_id
         if not agent_id:
-            return tr("Each agent that may read it has it; its model always sees it where it is core or pinned")
+            return tr("Always in a model's sight where it is core or pinned")
         if row.position is None:
-            return tr("The model of {agent} sees it only when it asks for it", agent=agent_id)
+            return tr("Out of the model's sight: {agent} has to look it up", agent=agent_id)
         at, every = row.position, self._found.in_context
-        return tr(
-            "The model of {agent} always sees it: {position} of {count}", agent=agent_id, position=at, count=every
-        )
+        return tr("Always in the model's sight: {position} of {count}", position=at, count=every)
 
     # what is typed and not saved
 

@@ -22,7 +22,7 @@ _NAMED = 6
 """So many foreign files are named in the question about them."""
 SHARED = mark("Memory shared by all agents")
 PARTS = (
-    ("blocks", mark("Blocks"), mark("texts, lists and fields that last from call to call, each under a label")),
+    ("blocks", mark("Blocks"), mark("texts that last from call to call; badges say what the agent may do")),
     ("notes", mark("Notes"), mark("What agents remember of a user that they work for")),
     ("archive", mark("Archive"), mark("texts that are kept for good and found again by their words")),
     ("conversations", mark("Conversations"), mark("what was said and recorded; only to be read")),

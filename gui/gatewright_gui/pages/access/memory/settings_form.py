@@ -89,7 +89,7 @@ class SettingsFields(QWidget):
     def set_settings(self, of: BlockSettings) -> None:
         """Fill the fields."""
         if of.type is BlockType.ARCHIVAL and self.type.findData(of.type) < 0:
-            self.type.addItem(tr("archival: archived"), of.type)
+            self.type.addItem(tr("archival: put away"), of.type)
         elif of.type is not BlockType.ARCHIVAL and (at := self.type.findData(BlockType.ARCHIVAL)) >= 0:
             self.type.removeItem(at)
         self.type.setCurrentIndex(self.type.findData(of.type))
@@ -134,7 +134,7 @@ class SettingsForm(QWidget):
         for field in (self.fields.level, self.fields.limit):
             field.setEnabled(not is_file)
         said = [tr("level and size are those of the file: its source says them")] * is_file
-        said += [tr("it is archived: take it out to pin it or to give it another type")] * is_archived
+        said += [tr("it is put away: bring it back to pin it or to give it another type")] * is_archived
         self.note.setText("; ".join(said))
         self._tell()
 

@@ -68,7 +68,7 @@ class ValuePane(QWidget):
         )
         self.revert_button = memory_button(tr("Revert"), "x", "revert", tr("Throw away what was typed here"))
         self.save_button = named(
-            QPushButton(tr("Save")),
+            QPushButton(tr("Save value")),
             "memory.save",
             spoken=tr("Save the value"),
             tip=tr("Save ({keys})", keys=SAVE_KEYS),
@@ -124,6 +124,8 @@ class ValuePane(QWidget):
         self.mode.setVisible(not is_read_only and not content.is_text)
         self.undo_button.setEnabled(content.info.can_undo)
         self.redo_button.setEnabled(content.info.can_redo)
+        for button in (self.undo_button, self.redo_button):
+            button.setVisible(content.info.can_undo or content.info.can_redo)  # nothing of yours: nothing to take back
         self.add_button.setVisible(content.is_log or (content.is_text and is_read_only))
         self.replace_button.setVisible(content.is_text and is_read_only)
         for button in (self.save_button, self.revert_button):
