@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QTableView, QToolButton, QTreeView, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QPushButton, QTableView, QToolButton, QTreeView, QWidget
 
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
@@ -53,7 +53,7 @@ async def test_every_control_has_a_name_for_code_and_for_people(page: FilesPage)
         (QLineEdit, "files.try"),
         (QWidget, "files.decided"),
         (QComboBox, "files.source"),
-        (QToolButton, "files.add"),
+        (QPushButton, "files.add"),
         (QToolButton, "files.refresh"),
     ):
         found = page.findChild(kind, name)
@@ -165,8 +165,8 @@ async def test_empty_folder_has_the_level_that_a_new_file_would_have(demo: Opene
 async def test_roots_are_named_with_what_holds_there_instead_of_levels(demo: Opened, page: FilesPage) -> None:
     line = page.rules.roots.text()
     assert "shared (desk), tmp and vault" in line
-    assert line.startswith("Not decided here: ")
-    assert line.endswith("There an agent reads and writes what it was granted.")
+    assert line.startswith("No rules here hold in shared")
+    assert line.endswith("there the access decides that Rules grants an agent.")
     assert str(demo.folder / "desk") in page.rules.roots.toolTip()
     assert sources.add_source(demo.document, Source("desktop", "desk"))
     assert "shared (desk) lies in source desktop: its levels hold there too" in page.rules.roots.text()

@@ -64,7 +64,7 @@ def text(model: PermissionRuleModel, row: int, column: int) -> str:
 
 def test_default_is_the_last_row_with_a_line_of_its_own(model: PermissionRuleModel) -> None:
     assert model.rowCount() == 4
-    assert text(model, 3, rule_model.PATTERN) == "everything else"
+    assert text(model, 3, rule_model.PATTERN) == "all else (default)"
     assert text(model, 3, rule_model.LEVEL) == "read only"
     assert text(model, 3, rule_model.NUMBER) == ""
 

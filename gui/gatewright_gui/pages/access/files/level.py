@@ -51,7 +51,7 @@ class LevelLook:
 
 
 LEVELS: Mapping[Permission, LevelLook] = {
-    Permission.NONE: LevelLook("none", "eye-off", mark("not even listed")),
+    Permission.NONE: LevelLook("none", "eye-off", mark("not even the name is seen")),
     Permission.READ_ONLY: LevelLook("read_only", "eye", mark("read, change nothing")),
     Permission.ASK: LevelLook(
         "ask", "circle-help", mark("every access asks first, reading too; programs do not see it")

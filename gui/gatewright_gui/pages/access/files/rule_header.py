@@ -12,6 +12,7 @@ from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import IconButton, SectionHeader
+from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.session.files import Hits
 
 
@@ -31,7 +32,10 @@ class RuleHeader(SectionHeader):
         self.picker = named(QComboBox(), "files.source", spoken=tr("Source"))
         self.picker.activated.connect(self._choose)
         self.add_control(self.picker)
-        self.add_button = self._button("add", "plus", tr("Add rule (Ins)"))
+        add = WordButton(tr("Add rule"))
+        self.add_button = named(add, "files.add", spoken=tr("Add a rule for files"), tip=tr("Add rule (Ins)"))
+        tie_icon(self.add_button, "plus")
+        self.add_control(self.add_button)
         self.remove_button = self._button("remove", "trash", tr("Remove rule (Del)"))
         self.up_button = self._button("up", "arrow-up", tr("Move up (Alt+Up)"))
         self.down_button = self._button("down", "arrow-down", tr("Move down (Alt+Down)"))

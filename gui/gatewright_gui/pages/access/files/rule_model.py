@@ -37,7 +37,7 @@ _ANSWERED = frozenset(
     )
 )
 """A view asks for a dozen roles of every cell that it paints: most end at one look into this."""
-DEFAULT_TEXT = mark("everything else")
+DEFAULT_TEXT = mark("all else (default)")
 _DEAD_SAME = mark(
     "never used: whatever it matches is decided above it, with the same level, so that it can go, by rule {rules}"
 )
@@ -95,7 +95,7 @@ class RuleVerbs(Protocol):
 class PermissionRuleModel(FlatModel):
     """Rows keep their identity over an edit, so that selection and editors stay."""
 
-    headers = (mark("Pattern"), "#", mark("Level"), mark("Files"), mark("What it allows"))
+    headers = (mark("Pattern"), "#", mark("Level"), mark("Files"), mark("What it means"))
     numeric = frozenset({NUMBER, HITS})
 
     def __init__(self, verbs: RuleVerbs, parent: QObject | None = None) -> None:
@@ -288,7 +288,7 @@ class PermissionRuleModel(FlatModel):
         if column == NUMBER:
             return "" if row == len(self._rules) else str(row + 1)
         if column == COMMENT:
-            return " \u00b7 ".join(filter(None, (LEVELS[self.level_at(row)].meaning, self._raw(row, column))))
+            return self._raw(row, column) or LEVELS[self.level_at(row)].meaning  # the level beside it says that anyway
         if column != HITS:
             return self._raw(row, column)
         trial, count = self._trial, self._count(row)

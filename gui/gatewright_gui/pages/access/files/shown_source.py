@@ -12,7 +12,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.files import PathLevel, SourceFolder, inside
 
-_NO_LEVELS = mark("Not decided here: {roots}. There an agent reads and writes what it was granted.")
+_NO_LEVELS = mark("No rules here hold in {roots}: there the access decides that Rules grants an agent.")
 
 
 class ShownSource:
