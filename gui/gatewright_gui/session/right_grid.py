@@ -65,6 +65,12 @@ class RightGrid(QObject):
         return self._columns.get(agent_id)
 
     @property
+    def progress(self) -> tuple[int, int]:
+        """The number of agents that are looked at, and of those whose columns are known."""
+        wanted = [agent_id for agent_id in self._wanted if agent_id in self._document.policy.agents]
+        return len(wanted), sum(agent_id in self._columns for agent_id in wanted)
+
+    @property
     def known(self) -> Mapping[str, Column]:
         """The columns that are known."""
         return self._columns

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import QObject, Signal
 
+from gatewright_gui.qt.language import tr
+
 
 class Selection(QObject):
     """Shared by the pages: the tree chooses, preview, console and breadcrumb follow."""
@@ -14,13 +16,15 @@ class Selection(QObject):
     """The tool's name, or None."""
     everyone_changed = Signal(object)
     """bool: whether what is shown is about all agents."""
+    cell_changed = Signal(object)
+    """bool: whether the cell of one agent is chosen in what is about all."""
     groups_folded = Signal()
     """Groups of tools were closed or opened."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._agent_id: str | None = None
-        self._is_everyone = False
+        self._is_everyone = self._has_cell = False
         self._tool: str | None = None
         self._operation: str | None = None
         self._closed_groups: frozenset[str] = frozenset()
@@ -40,6 +44,24 @@ class Selection(QObject):
         if on != self._is_everyone:
             self._is_everyone = on
             self.everyone_changed.emit(on)
+
+    @property
+    def is_nobody(self) -> bool:
+        """Tell whether all agents are shown, and no cell of one of them is chosen."""
+        return self._is_everyone and not self._has_cell
+
+    def choose_cell(self, *, on: bool) -> None:
+        """Note that a cell of the chosen agent is chosen in what is about all, or none."""
+        if on != self._has_cell:
+            self._has_cell = on
+            self.cell_changed.emit(on)
+
+    @property
+    def trail(self) -> tuple[str | None, ...]:
+        """Agent, tool and operation, the agent last where all are shown."""
+        if not self._is_everyone:
+            return self._agent_id, self._tool, self._operation
+        return (tr("Everyone"), *((self._tool, self._operation, self._agent_id) if self._has_cell else ()))
 
     @property
     def tool(self) -> str | None:

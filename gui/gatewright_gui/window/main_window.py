@@ -220,8 +220,9 @@ class MainWindow(QMainWindow):
         self.upkeep.selfcheck_changed.connect(self.status.set_selfcheck)
         self.upkeep.check_progressed.connect(self.status.set_check_progress)
         self.status.selfcheck_requested.connect(self.show_selfcheck)
-        self.selection.agent_changed.connect(self._tell_trail)
-        self.selection.tool_changed.connect(self._tell_trail)
+        chosen = self.selection
+        for moved in (chosen.agent_changed, chosen.tool_changed, chosen.everyone_changed, chosen.cell_changed):
+            moved.connect(self._tell_trail)
         self.navigator.page_requested.connect(self.show_page)
         self.navigator.line_requested.connect(self._go_to_line)
         self.rail.current_changed.connect(self._show_place)
@@ -691,10 +692,8 @@ class MainWindow(QMainWindow):
         self._refresh_actions()
 
     def _tell_trail(self, _what: object = None) -> None:
-        if self.shelf.current_key == "tools":
-            self.top.set_trail(self.selection.agent_id, self.selection.tool, self.selection.operation)
-        else:
-            self.top.set_trail(tr(self.shelf.current_row.label))
+        on_tools = self.shelf.current_key == "tools"
+        self.top.set_trail(*(self.selection.trail if on_tools else (tr(self.shelf.current_row.label),)))
 
     def _show_saved(self, _path: object) -> None:
         self.status.set_saved_at(self.document.saved_at)

@@ -69,7 +69,7 @@ class TopBar(TightRow):
         self.refit()
 
     def set_trail(self, *parts: str | None) -> None:
-        """Say where one is: agent, tool, operation."""
+        """Say where one is, the widest first."""
         self.breadcrumb.set_text("  ›  ".join(part for part in parts if part))
 
 

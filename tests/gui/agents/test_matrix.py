@@ -6,14 +6,14 @@ import pytest
 from PySide6.QtCore import QModelIndex, QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtTest import QAbstractItemModelTester, QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright_gui.app.build import build_window
 from gatewright_gui.pages.access.tools.matrix import Place
 from gatewright_gui.pages.access.tools.matrix_paint import CELL_WIDTH, CellPainter, box_rect
 from gatewright_gui.pages.access.tools.matrix_pane import MatrixPane
-from gatewright_gui.pages.access.tools.matrix_words import UNKNOWN
+from gatewright_gui.pages.access.tools.matrix_words import UNKNOWN, part_words
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.session.readings import BUILT_IN
 from gatewright_gui.session.right_columns import Cell, OperationCell, Summary
@@ -21,7 +21,17 @@ from gatewright_gui.session.verbs import sources
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.files.support import source_of
-from tests.gui.session.opened import Said, agents_page, agents_pane, demo, end, opened_window, settled, until
+from tests.gui.session.opened import (
+    Said,
+    agents_page,
+    agents_pane,
+    demo,
+    end,
+    opened_window,
+    settled,
+    turn_until,
+    until,
+)
 from tests.support.largeworkspace import large_opener, write_large
 
 SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
@@ -405,7 +415,7 @@ async def test_agents_that_differ_by_a_constraint_differ_in_the_operation_that_i
         assert rows_shown(window) == [None, "append"]
         assert text(window, "twin_two", "file", "append") == "On, Ask first for some, limited"
         choose(window, "twin_two", "file", "append")
-        said = pane_of(window).said.text
+        said = pane_of(window).said.toolTip()
         assert "only if the values of path fit what the rule says" in said
         assert "in archive it depends on the file" in said
 
@@ -476,7 +486,9 @@ async def test_a_tip_says_the_state_and_why(window: MainWindow) -> None:
     assert tip.splitlines()[0] == "archivist, file > delete: Off"
     assert len(tip.splitlines()) > 1
     choose(window, "archivist", "file", "delete")
-    assert pane_of(window).said.text.startswith("archivist, file > delete: Off; ")
+    said = pane_of(window).said
+    assert said.text == "archivist, file > delete: Off"
+    assert said.toolTip().splitlines() == tip.splitlines()
 
 
 async def test_copy_puts_the_selected_cells_with_their_names_on_the_clipboard(window: MainWindow) -> None:
@@ -556,6 +568,50 @@ async def test_control_m_switches_there_and_back(window: MainWindow) -> None:
     assert pane_of(window).view.isVisible()
     assert agents_pane(window).everyone.isChecked()
     assert pane_of(window).view.hasFocus()
+
+
+async def test_everyone_names_no_agent_until_a_cell_is_chosen(window: MainWindow) -> None:
+    page, pane, trail = agents_page(window), pane_of(window), window.top.breadcrumb
+    window.selection.choose_agent("operator")
+    window.selection.show_everyone(on=False)
+    QTest.mouseClick(agents_pane(window).everyone, Qt.MouseButton.LeftButton)
+    await settled(window)
+
+    assert trail.text == "Everyone"
+    assert not pane.view.currentIndex().isValid()
+    assert pane.said.text == ""
+    assert not page.inspector.tabs.isVisible()
+    assert "Choose a cell" in [label.text() for label in page.inspector.findChildren(QLabel) if label.isVisible()]
+
+    click(window, index_of(window, "researcher", "search"))
+    await settled(window)
+
+    assert trail.text == "Everyone  ›  search  ›  researcher"
+    assert page.inspector.tabs.isVisible()
+    assert page.inspector.ground.text.startswith("researcher")
+    window.selection.show_everyone(on=False)
+    assert trail.text == "researcher  ›  search"
+
+
+async def test_a_mark_that_is_filled_in_part_has_its_figures_beside_it_where_a_column_is_wide() -> None:
+    assert part_words(Summary(7, 0, 6)) == "7/13"
+    assert part_words(Summary(5, 4, 4)) == "9/13"
+    assert part_words(Summary(11, 2, 0)) == "2 ask"
+    assert [part_words(found) for found in (Summary(3, 0, 0), Summary(0, 3, 0), Summary(0, 0, 3), None)] == [""] * 4
+
+
+async def test_what_is_still_worked_out_is_counted_in_words(tmp_path: Path) -> None:
+    policy, preferences = write_large(tmp_path / "large", agents=6, tools=40), Preferences(tmp_path / "preferences.ini")
+    window = await build_window(policy, preferences=preferences, theme="light", opener=large_opener(40))
+    try:
+        window.resize(1280, 800)
+        window.show()
+        agents_page(window).switch.trigger()
+        turn_until(lambda: pane_of(window).note.text() == "0 of 6 agents in view worked out", "the count")
+        await known(window)
+        assert pane_of(window).note.text().endswith("tools, 6 agents")
+    finally:
+        await end(window)
 
 
 async def test_nothing_is_worked_out_while_nobody_looks(window: MainWindow) -> None:

@@ -20,6 +20,7 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import label_text, line_text, tip_text
 from gatewright_gui.qt.widget.button import Segmented
+from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import ElidedLabel, Label
 from gatewright_gui.session.document import ChangeSet
 
@@ -77,7 +78,21 @@ class Inspector(QWidget):
             row_of(self.name, stretch(self.ground), *self._controls.values(), space=2, margins=(2, 0, 0, 0))
         )
         self._head.setFixedHeight(tokens.control_height + tokens.space_2)
-        column_of(row_of(self.tabs, stretch(), margins=(1, 1, 1, 0)), self._head, stretch(self._bodies), into=self)
+        parts = row_of(self.tabs, stretch(), margins=(1, 1, 1, 0)), self._head, stretch(self._bodies)
+        self._whole = holding(column_of(*parts))
+        self._nobody = EmptyState(
+            "circle-help",
+            tr("Choose a cell"),
+            tr("Here stands why an agent may use a tool or not, what its model sees of it, and what limits it."),
+        )
+        column_of(stretch(self._whole), stretch(self._nobody), into=self)
+        self._show_whom()
+
+    def _show_whom(self, _what: object = None) -> None:
+        """Show no agent where none is chosen."""
+        is_nobody = self._context.selection.is_nobody
+        self._whole.setVisible(not is_nobody)
+        self._nobody.setVisible(is_nobody)
 
     def _connect(self) -> None:
         context = self._context
@@ -88,6 +103,8 @@ class Inspector(QWidget):
         context.document.policy_changed.connect(self._policy_changed)
         context.selection.agent_changed.connect(self._all_stale)
         context.selection.tool_changed.connect(self._all_stale)
+        for moved in (context.selection.everyone_changed, context.selection.cell_changed):
+            moved.connect(self._show_whom)
 
     # tabs
 

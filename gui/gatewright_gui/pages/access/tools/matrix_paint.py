@@ -23,6 +23,8 @@ CELL_WIDTH, WIDEST_UPRIGHT = 34, 48
 """The narrowest cell, and the widest below a name that stands upright."""
 _PICTURE = BOX + 8
 _SIGN, _EYE = 7, 11
+_LEAST_ASKING = 3.0
+"""Pixels of what asks first in a mark that is filled in part."""
 _RADIUS = 4
 MOST_KEPT = 2_000
 """Pictures of cells that are kept."""
@@ -98,11 +100,12 @@ def _draw_mark(painter: QPainter, box: QRect, on: int, asks: int, off: int, *, i
     else:
         _draw_box(painter, box, verdict.allow if on else verdict.ask, look.palette.surface)
         room = QRectF(box).adjusted(3, 3, -3, -3)
-        bottom, every = room.bottom(), on + asks + off
-        for count, colour in ((on, verdict.allow.fg), (asks, verdict.ask.fg)):
-            high = max(room.height() * count / every, 2.0) if count else 0.0
-            painter.fillRect(QRectF(room.left(), bottom - high, room.width(), high), QColor(colour))
-            bottom -= high
+        every = on + asks + off
+        top = room.bottom() - max(room.height() * (on + asks) / every, 2.0)
+        asking = max(room.height() * asks / every, _LEAST_ASKING) if asks else 0.0
+        painter.fillRect(QRectF(room.left(), top, room.width(), asking), QColor(verdict.ask.fg))
+        top += asking + (1 if asks and on else 0)  # a gap: the two are not told apart by their colours alone
+        painter.fillRect(QRectF(room.left(), top, room.width(), room.bottom() - top), QColor(verdict.allow.fg))
 
 
 def _draw_box(painter: QPainter, box: QRect, pair: Pair, ground: str) -> None:
@@ -130,21 +133,23 @@ LEGEND: tuple[tuple[Summary | OperationCell, str], ...] = (
     (OperationCell(Cell.OFF), OFF),
     (OperationCell(Cell.ASKS), ASKS),
     (OperationCell(Cell.ON), ON),
-    (Summary(on=3, asks=2, off=4), mark("Part")),
-    (OperationCell(Cell.ON, is_limited=True), mark("By path or value")),
+    (Summary(on=3, asks=2, off=4), mark("Some operations")),
+    (OperationCell(Cell.ON, is_limited=True), mark("Depends on path or value")),
     (OperationCell(Cell.OVERRULED), mark("No effect")),
-    (OperationCell(Cell.ON, is_observed=True), mark("Observed")),
+    (OperationCell(Cell.ON, is_observed=True), mark("Only observed")),
 )
 
 
 class MatrixLegend(QWidget):
-    """One line that always stands below the cells; what has no room is in its tip."""
+    """Stands below the cells, in one line where there is room."""
 
     def __init__(self) -> None:
         super().__init__()
         words = ", ".join(tr(words) for _, words in LEGEND)
         named(self, "agents.matrix.legend", spoken=tr("Legend: {marks}", marks=words), tip=words)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
         self._painter = CellPainter()
         self.setFont(current_look().small_font)
         current_look().changed.connect(self._dress)
@@ -155,24 +160,38 @@ class MatrixLegend(QWidget):
         self.update()
 
     def sizeHint(self) -> QSize:  # noqa: N802
-        """Room for one line of marks."""
-        return QSize(0, max(_PICTURE, self.fontMetrics().height()) + 4)
+        """Room for the marks in one line."""
+        return QSize(0, self._line_height)
+
+    @property
+    def _line_height(self) -> int:
+        return max(_PICTURE, self.fontMetrics().height()) + 4
+
+    def heightForWidth(self, width: int) -> int:  # noqa: N802
+        """Room for the lines that the marks need."""
+        return self._places(width)[-1].top() + self._line_height
+
+    def _places(self, width: int) -> list[QRect]:
+        """The places of the marks with their words, a line below the other."""
+        high, metrics = self._line_height, self.fontMetrics()
+        wide = [_PICTURE + metrics.horizontalAdvance(tr(words)) for _, words in LEGEND]
+        gap = min(max((width - 2 * _PAD - sum(wide)) // len(wide), 4), 16)
+        found = [QRect(_PAD, 0, wide[0], high)]
+        for one in wide[1:]:
+            last = found[-1]
+            place = QRect(last.right() + 1 + gap, last.top(), one, high)
+            found.append(place if place.right() < width else QRect(_PAD, last.top() + high, one, high))
+        return found
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         """Draw each mark with its word, closer where the room is small."""
         del event
-        painter, metrics = QPainter(self), self.fontMetrics()
-        parts = [(found, tr(words), metrics.horizontalAdvance(tr(words))) for found, words in LEGEND]
-        wide = sum(_PICTURE + advance for *_, advance in parts) + 2 * _PAD
-        gap = min(max((self.width() - wide) // len(parts), 4), 16)
-        left = _PAD
+        painter = QPainter(self)
         painter.setPen(role_colour("muted"))
-        for found, words, advance in parts:
-            if left + _PICTURE + advance > self.width():
-                break
-            self._painter.paint(painter, QRect(left, 0, _PICTURE, self.height()), found, self.devicePixelRatioF())
-            painter.drawText(QRect(left + _PICTURE, 0, advance + 2, self.height()), LEFT, words)
-            left += _PICTURE + advance + gap
+        for (found, words), place in zip(LEGEND, self._places(self.width()), strict=True):
+            box = QRect(place.left(), place.top(), _PICTURE, place.height())
+            self._painter.paint(painter, box, found, self.devicePixelRatioF())
+            painter.drawText(place.adjusted(_PICTURE, 0, 2, 0), LEFT, tr(words))
         painter.end()
 
 
@@ -181,7 +200,7 @@ class MatrixLegend(QWidget):
 
 LOWEST, HIGHEST = 60, 160
 """How high upright names make the edge."""
-WIDEST_AGENT, LEAST_NAMED = 150, 96
+WIDEST_AGENT, LEAST_NAMED = 150, 90
 NARROWEST_NAMES, WIDEST_NAMES = 120, 260
 _ARROW, _PAD, _INDENT, _STEP = 14, 6, 18, 12
 

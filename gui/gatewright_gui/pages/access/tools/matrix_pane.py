@@ -17,8 +17,9 @@ from gatewright_gui.pages.access.tools.share_counter import ShareCounter
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menu import add_action, popup_menu
-from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.button import IconButton, WordButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import ElidedLabel, Label
 from gatewright_gui.qt.widget.text_field import SearchField
@@ -33,6 +34,7 @@ FOLLOW_S = 0.06
 """The preview follows when the current cell has stood still so long: keys that are held down do not wait for it."""
 FOLLOW = "agents.matrix.follow"
 SHARES = "agents.matrix.shares"
+ABOUT = mark("What each agent can do with each tool. Click a box to change it, beside it to see why.")
 NO_AGENTS = ("users", mark("No agents"), mark("Add an agent in the tree view; every agent is a column here."))
 NOTHING_FITS = ("search", mark("Nothing fits"), mark("No tool, operation or agent fits the search."))
 
@@ -54,8 +56,9 @@ class MatrixPane(QWidget):
         self.shares = ShareCounter(context, self._take_shares, self, SHARES)
         self.search = named(SearchField(tr("Filter tools and operations")), "agents.matrix.search")
         self.agent_search = named(SearchField(tr("Filter agents")), "agents.matrix.agents.field")
-        differs = IconButton("diff", tr("Only rows in which the agents shown differ"))
-        self.differs = named(differs, "agents.matrix.differs")
+        tip = tr("Only rows in which the agents shown differ")
+        self.differs = named(WordButton(tr("Differences")), "agents.matrix.differs", tip=tip)
+        tie_icon(self.differs, "diff")
         open_all = IconButton("chevrons-up-down", tr("Open every tool (+ on a selection)"))
         self.open_all = named(open_all, "agents.matrix.open_all")
         close_all = IconButton("chevrons-down-up", tr("Close every tool (- on a selection)"))
@@ -78,7 +81,10 @@ class MatrixPane(QWidget):
         self._stack.addWidget(self.view)
         self._stack.addWidget(self.nothing)
         foot = row_of(stretch(self.said), self.note, space=3, margins=(2, 1))
-        column_of(self.controls, stretch(self._stack), MatrixLegend(), foot, into=self)
+        about = row_of(
+            stretch(named(Label(tr(ABOUT), wraps=True), "agents.matrix.about", kind="muted")), margins=(2, 1)
+        )
+        column_of(about, self.controls, stretch(self._stack), MatrixLegend(), foot, into=self)
 
     def _connect(self) -> None:
         view, selection = self.view, self._context.selection
@@ -146,9 +152,11 @@ class MatrixPane(QWidget):
             rest = [agent.agent_id for agent in self.model.agents] if self.differs.isChecked() else []
             self.grid.want(dict.fromkeys((*seen, *rest)))
             self.shares.want(seen, self.view.tools_in_view())
+            self._count()
 
     def _columns_came(self, agent_ids: Iterable[str | None]) -> None:
         self.model.refresh_differing()
+        self._count()
         if self.view.current_agent in frozenset(agent_ids):
             self._say()
 
@@ -169,6 +177,12 @@ class MatrixPane(QWidget):
             return
         if not self.view.show_cell(agent_id, place) and not self.model.rowCount():
             self._kept = (agent_id, place)
+
+    def choose_none(self) -> None:
+        """Leave no cell chosen."""
+        self._kept = (None, None)
+        self.view.selectionModel().clear()
+        self._say()
 
     def focus_cells(self) -> None:
         """Give the keys to the cells."""
@@ -203,11 +217,15 @@ class MatrixPane(QWidget):
         self._count()
 
     def _count(self) -> None:
+        wanted, done = self.grid.progress
         cells = sum((block.bottom - block.top + 1) * (block.right - block.left + 1) for block in self.view.blocks())
         every, shown = len(self.grid.layout.tools), self.model.tool_count
         agents, seen = len(self.model.every_agent), len(self.model.agents)
         if cells > 1:
             self.note.setText(tr("{count:,} cells selected", count=cells))
+        elif done < wanted:
+            agents = counted(wanted, "agent", "agents")
+            self.note.setText(tr("{count:,} of {agents} in view worked out", count=done, agents=agents))
         else:
             parts = (
                 _of(shown, counted(every, "tool", "tools"), every),
@@ -217,7 +235,8 @@ class MatrixPane(QWidget):
 
     def _say(self) -> None:
         index = self.view.currentIndex()
-        self.said.set_text(self.model.tip(index.row(), index.column()).replace("\n", "; ") if index.isValid() else "")
+        words, whole = (index.data(role) for role in (Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole))
+        self.said.set_text(words or "", whole or "")
 
     def _reasons(self, agent_id: str, tool: str, operation: str | None) -> Sequence[Reason | Note]:
         policy, right = self._document.policy, self._document.rights(agent_id).get(tool)

@@ -21,10 +21,12 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QTableView, QWidg
 
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.access.tools.matrix import MatrixModel, Place
-from gatewright_gui.pages.access.tools.matrix_paint import AgentEdge, CellPainter, ToolEdge, box_rect
+from gatewright_gui.pages.access.tools.matrix_paint import BOX, LEAST_NAMED, AgentEdge, CellPainter, ToolEdge, box_rect
+from gatewright_gui.pages.access.tools.matrix_words import part_words
 from gatewright_gui.pages.access.tools.tool_view import WISH_KEYS
 from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.look import current_look, role_colour
+from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget.item_view import Delegate, choose_alone
 
@@ -241,7 +243,7 @@ class MatrixView(QTableView):
         rows = _lines(self.rowAt(place.top()), self.rowAt(place.bottom()), self._table.rowCount())
         across = _lines(self.columnAt(place.left()), self.columnAt(place.right()), self._table.columnCount())
         painter = QPainter(self.viewport())
-        painter.setFont(self.font())
+        painter.setFont(current_look().small_font)
         painter.fillRect(place, QColor(current_look().palette.surface))
         columns = [(c, self.columnViewportPosition(c), self.columnWidth(c)) for c in across]
         over, here = self.indexAt(self._mouse), self.currentIndex()
@@ -274,6 +276,7 @@ class MatrixView(QTableView):
             painter.fillRect(left, top, right - left, high, QColor(palette.hover))
         chosen = QColor(palette.selection if self.hasFocus() else palette.selection_inactive)
         selection, model, scale = self.selectionModel(), self._table, self.devicePixelRatioF()
+        painter.setPen(role_colour("muted"))
         any_chosen = selection.rowIntersectsSelection(row, QModelIndex())
         for column, at, wide in columns:
             if any_chosen and selection.isSelected(model.index(row, column)):
@@ -281,7 +284,11 @@ class MatrixView(QTableView):
             elif over.column() == column:
                 painter.fillRect(at, top, wide, high, QColor(palette.hover))
             painter.fillRect(at + wide - 1, top, 1, high, QColor(palette.border))
-            self._painter.paint(painter, QRect(at, top, wide, high), model.cell(row, column), scale)
+            place, cell = QRect(at, top, wide, high), model.cell(row, column)
+            self._painter.paint(painter, place, cell, scale)
+            if wide >= LEAST_NAMED and (words := part_words(cell)):
+                room = place.adjusted((wide + BOX) // 2 + 6, 0, 0, 0)
+                painter.drawText(room, LEFT, line_text(painter.fontMetrics(), words, room.width()))
         painter.fillRect(left, top + high - 1, right - left, 1, QColor(palette.border))
 
     # keys and mouse

@@ -25,6 +25,15 @@ def count_words(on: int, asks: int, off: int) -> str:
     return ", ".join(f"{count:,} {words}" for count, words in parts) or NOT_THERE
 
 
+def part_words(found: Summary | OperationCell | None) -> str:
+    """Say in figures what a mark that is filled in part stands for."""
+    if not isinstance(found, Summary) or not found.on + found.asks:
+        return ""
+    if found.off:
+        return f"{found.on + found.asks:,}/{found.on + found.asks + found.off:,}"
+    return tr("{count:,} ask", count=found.asks) if found.on and found.asks else ""
+
+
 def short_words(found: Summary | OperationCell | None) -> str:
     """Say what holds in a cell."""
     match found:

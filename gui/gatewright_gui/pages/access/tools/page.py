@@ -138,6 +138,8 @@ class ToolsPage(Page):
 
     def _switch(self, _checked: bool = False) -> None:
         self._context.selection.show_everyone(on=not self.shows_matrix)
+        if self.shows_matrix:  # the row of the tree stays the one that is spoken of
+            self._show_cell()
         self.focus_main()
 
     def _show_inspector(self, on: bool) -> None:
@@ -185,8 +187,10 @@ class ToolsPage(Page):
 
     def _show_mode(self, is_everyone: bool) -> None:
         self._context.sizes.set_choice(MODE_KEY, "matrix" if is_everyone else "")
+        self._context.selection.choose_cell(on=False)
         self._show_middle()
-        self._into_matrix()  # last: a matrix that is not shown scrolls to no cell
+        if is_everyone:
+            self.matrix.choose_none()
 
     def _show_middle(self, _why: object = None) -> None:
         """The tree or the matrix; without an agent, what to do. Of the matrix the way back to the tree stays."""
@@ -197,13 +201,16 @@ class ToolsPage(Page):
             self._middle.setCurrentWidget(self.nobody if is_empty else self.tools)
 
     def _into_matrix(self, _what: object = None) -> None:
-        """Make what was chosen elsewhere the current cell too."""
-        if self.shows_matrix and not self._is_choosing:
-            from gatewright_gui.pages.access.tools.matrix import Place
+        """Make what was chosen elsewhere the current cell too, where a cell is chosen."""
+        if self.shows_matrix and not self._is_choosing and not self._context.selection.is_nobody:
+            self._show_cell()
 
-            selection = self._context.selection
-            place = Place(selection.tool, selection.operation) if selection.tool is not None else None
-            self.matrix.show_cell(selection.agent_id, place)
+    def _show_cell(self) -> None:
+        from gatewright_gui.pages.access.tools.matrix import Place
+
+        selection = self._context.selection
+        place = Place(selection.tool, selection.operation) if selection.tool is not None else None
+        self.matrix.show_cell(selection.agent_id, place)
 
     def _choose_cell(self, agent_id: str, place: "Place") -> None:
         """The tree follows out of sight, so that preview, why and the tree speak of the same."""
@@ -214,6 +221,7 @@ class ToolsPage(Page):
                 self.tools.choose_row(place.tool, place.operation)
             else:
                 self.tools.show_group(place.origin)
+            self._context.selection.choose_cell(on=True)
         finally:
             self._is_choosing = False
 
