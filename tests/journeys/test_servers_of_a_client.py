@@ -153,7 +153,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     await hand.go_to("servers")
     await hand.click(page.client_button)
     file = await hand.see("client.file", QComboBox)
-    assert file.currentText() == "Claude Desktop (yours)"
+    assert file.currentText() == "Claude Desktop, for all that you do"
     shown = hand.find("client.difference", CodeView)
     assert '"gatewright"' in shown.text
     assert "very-secret" not in shown.text

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.capability import Capability
-from gatewright.policy.document import Agent, Confine, Delegate, PlaceUse, Policy, Source
+from gatewright.policy.document import Agent, CatalogType, Confine, Delegate, PlaceUse, Policy, Source
 from gatewright.policy.right import OperationRight, RightWord, ToolRight
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.verdict import Permission, SafetyTier, Verdict, is_more_open
@@ -305,7 +305,10 @@ def _catalog_parts(old: Policy, new: Policy) -> Iterator[PartChange]:
     for name in dict.fromkeys((*held, *ours)):
         if held.get(name) != ours.get(name):
             what = "removed" if name not in ours else "changed" if name in held else "added"
-            yield PartChange(f"tools of {name}", "", what, opens=name in ours)
+            if what == "added" and ours[name].kind is CatalogType.MCP:
+                yield PartChange(f"server {name}", "", "added; it is used only after you trust it", opens=True)
+            else:
+                yield PartChange(f"tools of {name}", "", what, opens=name in ours)
 
 
 _NOT_NAMED = "no more than its caller"

@@ -18,6 +18,7 @@ from gatewright.base.late import door
 if TYPE_CHECKING:
     from gatewright.adapters.hosts import HostScope
     from gatewright.adapters.mcp_client import ServerState, ServerStatus
+    from gatewright.adapters.package_runner import read_runner
     from gatewright.base.amount import duration_words, parse_duration_words, rate_words
     from gatewright.base.errors import (
         Address,
@@ -477,6 +478,7 @@ door(
         "gatewright.gate.sessionstore": ("ClientSession", "ServingProcess"),
         # adapters
         "gatewright.adapters.mcp_client": ("ServerState", "ServerStatus"),
+        "gatewright.adapters.package_runner": ("read_runner",),
         "gatewright.adapters.hosts": ("HostScope",),
         # workspace
         "gatewright.workspace.assembly": ("audit_log",),

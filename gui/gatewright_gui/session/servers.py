@@ -300,7 +300,7 @@ def catalog_facts(row: CatalogRow, found: Row, reach: OriginReach | None, standi
         facts.append(Fact("package", "muted", tr("It has no tools, so it can do nothing here.")))
     else:
         tools = counted(len(row.state.tool_names), "tool", "tools")
-        words = tr("{tools}, by their hints and names: {effects}.", tools=tools, effects=effect_words(reach.effects))
+        words = tr("{tools}; their operations by effect: {effects}.", tools=tools, effects=effect_words(reach.effects))
         facts += [Fact("package", "muted", words), *_risk(reach)]
     if row.held_count:
         words = counted(

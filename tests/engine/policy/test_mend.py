@@ -450,6 +450,12 @@ def test_what_an_edit_changes_of_agents_is_told_row_by_row(edited: PolicyDiff) -
         ("catalogs", (Catalog("c", CatalogType.HOST),), (), [("tools of c", "", "removed", False)]),
         (
             "catalogs",
+            (),
+            (Catalog("c", CatalogType.MCP, command="c"),),
+            [("server c", "", "added; it is used only after you trust it", True)],
+        ),
+        (
+            "catalogs",
             (Catalog("c", CatalogType.MCP, command="c", places={"a": PlaceUse.READ, "b": PlaceUse.WRITE}),),
             (Catalog("c", CatalogType.MCP, command="c", places={"a": PlaceUse.WRITE}, confine=Confine.NONE),),
             [

@@ -333,7 +333,7 @@ async def test_question_says_what_starts_what_it_reaches_and_what_follows_before
     dialog = await dialog_of(window, TrustDialog)
     assert dialog.accessibleDescription().splitlines()[:5] == [
         "Starts: The program below, on this computer, now and with later calls.",
-        "Reaches: Only the places below, and nothing else of your files.",
+        "Reaches: Of your files only the places below.",
         "If yes: You see its tools and accept them; no agent has one before.",
         "If not now: It stays off, and no agent can use it. You can come back to this.",
         "Asked again: When its command, folder, variables, address or module changes.",
@@ -351,6 +351,19 @@ def test_question_about_servers_of_several_kinds_says_of_each_what_it_reaches() 
         "away, hub: What agents write into their calls goes to that address.",
     ]
     assert "If yes" not in dict(trust_words([free], is_trusted=True))
+    assert "Installs" not in said
+
+
+def test_question_says_which_package_is_installed_and_what_that_reaches() -> None:
+    npm = Catalog("files", CatalogType.MCP, "", command="npx", args=("-y", "files@1.2.3"), places={})
+    free = replace(npm, catalog_id="git", command="uvx", args=("mcp-server-git",), confine=Confine.NONE)
+    odd = replace(npm, catalog_id="odd", args=("--registry", "https://example.com", "files"))
+    said = dict(trust_words([npm, free, replace(npm, catalog_id="own", command="files", args=())]))
+    assert said["Installs"].splitlines() == [
+        "files: files@1.2.3, once, before it runs; the installation reaches only the registries of packages.",
+        "git: mcp-server-git, once, before it runs; nothing limits what the installation does.",
+    ]
+    assert dict(trust_words([odd]))["Installs"].startswith("It cannot start as it is written: ")
 
 
 async def test_failed_server_says_why_and_what_to_do(window: MainWindow, tmp_path: Path) -> None:
@@ -432,7 +445,7 @@ async def test_configuration_goes_back_to_the_client_after_its_difference_was_sh
     dialog = await dialog_of(window, ClientDialog)
     combo = dialog.findChild(QComboBox, "client.file")
     assert combo is not None
-    assert combo.currentText() == "Cursor (yours)"
+    assert combo.currentText() == "Cursor, for all that you do"
     assert '"GOOD_KEY": "..."' in dialog.difference.text
     assert "very-secret" not in dialog.difference.text
     assert "odd" in dialog.note.text()

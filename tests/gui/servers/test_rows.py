@@ -111,7 +111,7 @@ async def test_client_that_is_found_by_its_file_is_gated_from_its_row_after_its_
     dialog = await dialog_of(window, ClientDialog)
     combo = dialog.findChild(QComboBox, "client.file")
     assert combo is not None
-    assert combo.currentText() == "Cursor (yours)"
+    assert combo.currentText() == "Cursor, for all that you do"
     press(dialog, "client.accept")
     await until(lambda: row_of(window, "client", str(path)).state == "gated, but 2 servers directly")
     assert "These it still reaches directly: `left`, `right`." in told(page)

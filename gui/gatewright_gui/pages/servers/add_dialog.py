@@ -17,7 +17,7 @@ from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.message_bar import FootBars, ProgressStrip
+from gatewright_gui.qt.widget.message_bar import NO_LIMIT, FootBars, ProgressStrip
 from gatewright_gui.session.clients import ClientFile, ClientServer, list_client_files, servers_in
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.toolfiles import ToolFileReader, add_tools, defines_tools
@@ -27,6 +27,8 @@ HINT = (
     'npx -y @modelcontextprotocol/server-filesystem notes\nhttps://example.com/mcp\n{ "mcpServers": { ... } }\n'
     "openapi: 3.1.0"
 )
+TEXT_HEIGHT = 110
+"""Pixels of what is typed, above what was found in it; before it has all the room."""
 LARGE = 200_000
 """A longer text that is pasted is taken as it is and not shown."""
 
@@ -68,7 +70,6 @@ class AddDialog(FormDialog):
         self.text = named(_Text(), "catalog_add.text", spoken=tr("Command, address, configuration or document"))
         self.text.setPlaceholderText(HINT)
         self.text.setTabChangesFocus(True)
-        self.text.setMaximumHeight(110)
         self.file_button = named(
             QPushButton(tr("From a file")), "catalog_add.file", spoken=tr("Servers of a client, or tools of a file")
         )
@@ -222,6 +223,9 @@ class AddDialog(FormDialog):
         return self._stack.currentWidget() is self.form
 
     def _tell(self, _item: object = None, _before: object = None) -> None:
+        holds = self._shows_form or self.list.count() > 0
+        self._stack.setVisible(holds)
+        self.text.setMaximumHeight(TEXT_HEIGHT if holds else NO_LIMIT)
         if self._shows_form:
             self._tell_tools()
             return

@@ -132,9 +132,9 @@ class ClientDialog(FormDialog):
         self.change: ClientEdit | None = None
         self.file = named(QComboBox(), "client.file", spoken=tr("Client and its file"))
         for file in sorted(self._files, key=lambda file: not file.path.is_file()):
-            where = tr("this project") if file.is_project else tr("yours")
-            told = where if file.path.is_file() else tr("{place}, not there yet", place=where)
-            self.file.addItem(f"{file.client.name} ({told})", file)
+            where = tr("for this project") if file.is_project else tr("for all that you do")
+            told = where if file.path.is_file() else tr("{place}; its file is made", place=where)
+            self.file.addItem(f"{file.client.name}, {told}", file)
         paths = [file.path for file in map(self.file.itemData, range(self.file.count()))]
         if chosen is not None and chosen.path in paths:
             self.file.setCurrentIndex(paths.index(chosen.path))
@@ -157,9 +157,11 @@ class ClientDialog(FormDialog):
             QPushButton(tr("Copy entry")), "client.copy", tip=tr("Copy the gateway's entry as JSON")
         )
         tie_icon(self.copy_button, "copy")
+        about = tr("The client gets the tools of this policy, with the rights of the agent that you choose.")
         self.lay_out(
+            named(Label(about, wraps=True), "client.about", kind="muted"),
             row_of(stretch(self.file, 2), Label(tr("as agent")), stretch(self.agent), space=2),
-            row_of(stretch(self.place), Label(tr("a question waits")), self.wait, space=2),
+            row_of(stretch(self.place), Label(tr("wait for an answer")), self.wait, space=2),
             stretch(self.difference),
             self.note,
             foot=(self.copy_button, stretch()),

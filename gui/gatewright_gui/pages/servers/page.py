@@ -412,7 +412,7 @@ class ServersPage(Page):
         if is_observed(row.state.catalog, time.time()):
             tip = tr("Deny and ask again as the policy says")
             yield Verb("servers.enforce", tr("Enforce"), lambda: self._start(self._observe()), tip)
-        else:
+        elif row.is_trusted:
             tip = tr("Only note for a time what would be denied or asked of its tools")
             yield Verb("servers.observe", tr("Observe..."), lambda: self._start(self._observe()), tip)
         tip = tr("Take it out of the policy")

@@ -39,7 +39,7 @@ _MEANINGS: Mapping[View, str] = {
 USE_ICONS = {PlaceUse.READ: "eye", PlaceUse.WRITE: "pencil", PlaceUse.SNAPSHOT: "copy"}
 USE_MEANINGS: Mapping[PlaceUse, str] = {
     PlaceUse.READ: mark("it reads what levels let be read, and changes nothing"),
-    PlaceUse.WRITE: mark("it also changes and deletes, without asking, where a level is read_write or admin"),
+    PlaceUse.WRITE: mark("it also changes and deletes, without asking, where a level is read and write or full access"),
     PlaceUse.SNAPSHOT: mark("it works in a copy of its own; what levels allow is written back"),
 }
 

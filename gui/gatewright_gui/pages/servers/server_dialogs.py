@@ -13,7 +13,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFormLayout, QLineEdit, QMenu, QPushButton, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import MOST_OBSERVE_S, Catalog, CatalogType, PlaceUse
+from gatewright.workspace.api import MOST_OBSERVE_S, Catalog, CatalogType, PlaceUse, WorkspaceError, read_runner
 from gatewright_gui.pages.servers.room_browser import RoomBrowser, fitting_height
 from gatewright_gui.pages.servers.room_tree import USE_ICONS, USE_MEANINGS
 from gatewright_gui.qt.dialog import CheckedDialog, FormDialog, choose_folder
@@ -21,6 +21,7 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text
+from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -189,8 +190,10 @@ def trust_words(catalogs: Sequence[Catalog], *, is_trusted: bool = False) -> tup
     """Say what starts, what it reaches, and what follows from yes and no: a heading and a sentence each."""
     after = tr("You see its tools and accept them; no agent has one before.")
     no = tr("It stays off, and no agent can use it. You can come back to this.")
+    installs = _of_each([catalog for catalog in catalogs if _install_words(catalog)], _install_words)
     return (
         (tr("Starts"), _of_each(catalogs, _start_words)),
+        *(((tr("Installs"), installs),) if installs else ()),
         (tr("Reaches"), _of_each(catalogs, _reach_words)),
         *(() if is_trusted else ((tr("If yes"), after),)),
         (tr("If not now"), no),
@@ -203,8 +206,8 @@ def _of_each(catalogs: Sequence[Catalog], words: Callable[[Catalog], str]) -> st
     found: dict[str, list[str]] = {}
     for catalog in catalogs:
         found.setdefault(words(catalog), []).append(catalog.catalog_id)
-    if len(found) == 1:
-        return next(iter(found))
+    if len(found) < 2:
+        return next(iter(found), "")
     return "\n".join(tr("{servers}: {words}", servers=names(ids), words=said) for said, ids in found.items())
 
 
@@ -216,13 +219,28 @@ def _start_words(catalog: Catalog) -> str:
     return tr("The program below, on this computer, with each call.")
 
 
+def _install_words(catalog: Catalog) -> str:
+    """Say what is installed before it first runs; nothing where its command fetches no package."""
+    try:
+        package = read_runner(catalog.command or "", catalog.args)
+    except WorkspaceError as error:
+        return tr("It cannot start as it is written: {reason}.", reason=plain(str(error)))
+    if package is None:
+        return ""
+    if catalog.is_confined:
+        words = tr("{package}, once, before it runs; the installation reaches only the registries of packages.")
+    else:
+        words = tr("{package}, once, before it runs; nothing limits what the installation does.")
+    return words.format(package=package.requirement)
+
+
 def _reach_words(catalog: Catalog) -> str:
     if catalog.url is not None:
         return tr("What agents write into their calls goes to that address.")
     if catalog.module:
         return tr("Only the places below, and nothing else of this computer.")
     if catalog.is_confined:
-        return tr("Only the places below, and nothing else of your files.")
+        return tr("Of your files only the places below.")
     return tr("All that you can: your files, keys and networks. No policy limits what it does by itself.")
 
 

@@ -215,7 +215,7 @@ class ToolsPart(QWidget):
         self.view.setColumnHidden(WHY, True)
         self.header = SectionHeader(tr("Tool"))
         self.fold_button = word_button(
-            tr("Definition"), "chevron-right", "definition", tr("Show the definition as JSON")
+            tr("JSON"), "chevron-right", "json", tr("Show how the tool defines itself, as JSON")
         )
         self.fold_button.setCheckable(True)
         self.try_button = word_button(tr("Try a call"), "terminal", "try", tr("Open Try with this tool"))

@@ -15,7 +15,7 @@ from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.label import ElidedLabel, IconLabel
 
 Tone = Literal["info", "warning", "error"]
-_NO_LIMIT = 16_777_215
+NO_LIMIT = 16_777_215
 """QWIDGETSIZE_MAX of Qt, the height that limits no widget."""
 _TONES: dict[Tone, tuple[str, Role]] = {
     "info": ("info", "accent"),
@@ -156,7 +156,7 @@ class FootBars(QWidget):
         self.setGeometry(0, self._host.height() - high, width, high)
         self.raise_()
         for view in self.views:
-            view.setMaximumHeight(self._host.height() - high if high else _NO_LIMIT)
+            view.setMaximumHeight(self._host.height() - high if high else NO_LIMIT)
 
 
 STAY_MS = 5000
