@@ -73,6 +73,19 @@ class Setting:
         return self.key.usual
 
     @property
+    def empty_words(self) -> str:
+        """The words for what an empty field stands for: the hint to its first semicolon."""
+        return tr(self.hint).partition("; ")[0]
+
+    @property
+    def help_words(self) -> str:
+        """The rest of the hint, and the default of a field that shows its value though it is the default."""
+        if isinstance(self.usual, int) and self.kind in {"number", "duration"}:
+            usual = _SHOWN.get(self.kind, str)(self.usual)
+            return tr("{unit} (default: {usual})", unit=tr(self.hint), usual=usual) if self.kind == "number" else ""
+        return tr(self.hint).partition("; ")[2]
+
+    @property
     def is_required(self) -> bool:
         """True where the part of the policy that holds it is nothing without it."""
         return self.key.is_needed
@@ -108,7 +121,7 @@ class Setting:
     def text_in(self, policy: Policy) -> str:
         """Its value as one types it."""
         value = self.value_in(policy)
-        return "" if value is None or value == self.usual else _SHOWN.get(self.kind, str)(value)
+        return "" if value is None else _SHOWN.get(self.kind, str)(value)
 
     def read(self, text: str) -> object:
         """The value that was typed. Raises ValueError."""

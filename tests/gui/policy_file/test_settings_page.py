@@ -1,11 +1,13 @@
 """The settings of the policy file: what the search leaves, and what the choices say that they do."""
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLabel, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QWidget
 
 from gatewright_gui.pages.policy_file.settings_pane import SettingsPage
+from gatewright_gui.qt.language import tr
+from gatewright_gui.session.settings_table import SECTIONS
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import settled, until
 
@@ -72,3 +74,44 @@ async def test_a_choice_says_what_it_does(window: MainWindow, at: int, effect: s
     choice.activated.emit(at)
     await settled(window)
     assert told.text() == effect
+
+
+async def test_the_list_of_sections_leads_to_each_and_follows_the_scroll(window: MainWindow) -> None:
+    page = await page_of(window)
+    titles = [tr(section.title) for section in SECTIONS]
+    assert [page.sections.item(at).text() for at in range(page.sections.count())] == titles
+    assert page.sections.currentRow() == 0
+
+    page.sections.setFocus()
+    for _ in range(3):
+        QTest.keyClick(page.sections, Qt.Key.Key_Down)
+    bar, field = page.area.verticalScrollBar(), page.findChild(QWidget, "settings.shell.allow")
+    assert field is not None
+    assert page.sections.currentItem().text() == "Shell commands"
+    assert 0 <= field.mapTo(page.area.viewport(), QPoint()).y() < page.area.viewport().height() // 2
+    bar.setValue(0)
+    assert page.sections.currentRow() == 0
+    bar.setValue(bar.maximum())
+    assert page.sections.currentItem().text() == titles[-1]
+
+    page.search.setText("bot")
+    assert [not page.sections.isRowHidden(at) for at in range(len(titles))] == [
+        title.endswith("Discord") for title in titles
+    ]
+    window.resize(820, 700)
+    await until(lambda: not page.sections.isVisible())
+
+
+async def test_a_value_that_is_the_default_stands_in_its_field(window: MainWindow) -> None:
+    page = await page_of(window)
+    field = page.findChild(QLineEdit, "settings.defaults.max_output_bytes")
+    told = page.findChild(QLabel, "settings.defaults.max_output_bytes.effect")
+    assert field is not None
+    assert told is not None
+    assert (field.text(), told.text()) == ("16,384", "bytes (default: 16,384)")
+    field.setText("20000")
+    field.editingFinished.emit()
+    assert window.document.policy.defaults.max_output_bytes == 20_000
+    field.setText("")
+    field.editingFinished.emit()
+    assert (field.text(), window.document.policy.defaults.max_output_bytes) == ("16,384", 16_384)

@@ -3,8 +3,18 @@
 from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QPushButton, QScrollArea, QWidget
+from PySide6.QtGui import QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QLineEdit,
+    QListWidget,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QWidget,
+)
 
 from gatewright.workspace.api import GatewrightError, Policy
 from gatewright_gui.pages.access.rules.reading_row import ReadingRow
@@ -15,13 +25,16 @@ from gatewright_gui.qt.dialog import Choice, ask, run_dialog
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.widget.item_view import Delegate
 from gatewright_gui.qt.widget.label import Label, SectionHeader
 from gatewright_gui.qt.widget.text_field import QuietField, SearchField
 from gatewright_gui.session.read_only import READ_ONLY
 from gatewright_gui.session.settings_table import COMMANDS, SECTIONS, Section, Setting
 from gatewright_gui.session.verbs import policy as verbs
 
-LABEL_WIDTH, FIELD_WIDTH = 216, 420
+LABEL_WIDTH, FIELD_WIDTH, SECTIONS_WIDTH = 200, 460, 168
+NARROW = 760
+"""Pixels of the page below which the list of sections gives its room to the fields."""
 ABOUT = mark("What holds for every agent, unless a rule of its own says otherwise")
 Control = QLineEdit | QComboBox | QCheckBox
 
@@ -61,12 +74,22 @@ class SettingsPage(Page):
         sections = [self._section_of(section) for section in SECTIONS]
         self.nothing = named(Label(tr("No setting has these words.")), "settings.nothing", kind="muted")
         self.nothing.hide()
-        area = QScrollArea()
+        self.sections = named(QListWidget(), "settings.sections", spoken=tr("Sections"))
+        self.sections.setItemDelegate(Delegate(self.sections))
+        self.sections.setFixedWidth(SECTIONS_WIDTH)
+        self.sections.setFrameShape(QListWidget.Shape.NoFrame)
+        self.sections.addItems([tr(section.title) for section in SECTIONS])
+        self.sections.setCurrentRow(0)
+        self._is_led = False
+        """The list of sections scrolls the fields; else it follows them."""
+        self.area = area = QScrollArea()
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidgetResizable(True)
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         area.setWidget(holding(column_of(self.nothing, *sections, stretch(), space=4, margins=(2, 3))))
-        column_of(self.header, stretch(area), into=self)
+        column_of(self.header, stretch(row_of(self.sections, stretch(area), margins=(1, 0, 0, 0))), into=self)
+        area.verticalScrollBar().valueChanged.connect(self._follow_scroll)
+        self.sections.currentRowChanged.connect(self._show_section)
         self.search.search_changed.connect(self._narrow)
         self.search.results_requested.connect(self._go_to_first)
         self.search.leave_requested.connect(self._go_to_first)
@@ -83,6 +106,26 @@ class SettingsPage(Page):
         """Go into the search."""
         self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.search.selectAll()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """The fields need the room more."""
+        super().resizeEvent(event)
+        self.sections.setVisible(self.width() >= NARROW)
+
+    def _show_section(self, at: int) -> None:
+        """Scroll to a section, which stays the chosen one though it may be too low to stand at the top."""
+        self._is_led = True
+        self.area.verticalScrollBar().setValue(self._parts[SECTIONS[at].key][0].y())
+        self._is_led = False
+
+    def _follow_scroll(self, value: int) -> None:
+        """Choose the section that stands at the top."""
+        bar, parts = self.area.verticalScrollBar(), [self._parts[section.key][0] for section in SECTIONS]
+        top = value + self.area.height() // 8
+        above = [at for at, part in enumerate(parts) if not part.isHidden() and part.y() <= top]
+        if above and not self._is_led:
+            with QSignalBlocker(self.sections):
+                self.sections.setCurrentRow(above[-1] if value < bar.maximum() else len(parts) - 1)
 
     def _go_to_first(self) -> None:
         self.main_view().setFocus(Qt.FocusReason.OtherFocusReason)
@@ -105,6 +148,7 @@ class SettingsPage(Page):
                 whole = f"{head} {other.accessibleName()}".casefold()
                 other.setVisible(all(word in whole for word in words))
             part.setVisible(bool(found))
+            self.sections.setRowHidden(SECTIONS.index(section), not found)
             count += found
         self.nothing.setVisible(not count)
         self.header.set_note(counted(count, "setting", "settings") if words else tr(ABOUT))
@@ -124,6 +168,7 @@ class SettingsPage(Page):
         form.setHorizontalSpacing(current_look().tokens.space_3)
         form.setVerticalSpacing(current_look().tokens.space_1)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         for setting in section.settings:
             control = self._controls[setting] = self._control_of(section, setting)
             fault = self._faults[setting] = named(Label(wraps=True), f"{control.objectName()}.said", kind="error")
@@ -134,13 +179,14 @@ class SettingsPage(Page):
             label.setMinimumWidth(LABEL_WIDTH)
             effect = self._effects[setting] = named(Label(wraps=True), f"{control.objectName()}.effect", kind="muted")
             more = (self.reading,) if setting.path[-1] == str(READ_ONLY) else ()
-            row = holding(column_of(row_of(control, stretch(effect), space=3), fault, *more))
+            parts = (stretch(control),) if isinstance(control, QCheckBox) else (stretch(control, 3), stretch(effect, 2))
+            row = holding(column_of(row_of(*parts, space=3), fault, *more))
             self._forms[setting] = form, row
             form.addRow(label, row)
         about = named(Label(tr(section.about)), kind="muted")
         confined = (self.band, self.room_button) if section.key == "shell" else ()
-        parts = (self.band, row_of(self.room_button, stretch())) if section.key == "shell" else ()
-        part = holding(column_of(head, about, form, *parts, space=1))
+        below = (self.band, row_of(self.room_button, stretch())) if section.key == "shell" else ()
+        part = holding(column_of(head, about, form, *below, space=1))
         self._parts[section.key] = part, confined
         return part
 
@@ -157,14 +203,15 @@ class SettingsPage(Page):
                 for words, value in setting.choices:
                     choice.addItem(tr(words), value)
                 choice.activated.connect(write)
+                choice.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+                choice.setMaximumWidth(FIELD_WIDTH)
                 return choice
             case "agents" | "commands":
-                field: QLineEdit = WordsField(name, tr(setting.label), tr(setting.hint))
+                field: QLineEdit = WordsField(name, tr(setting.label), setting.empty_words)
             case _:
                 field = named(QuietField(is_framed=True), name, spoken=tr(setting.label))
-                hint = tr(setting.hint)
-                field.setPlaceholderText(f"{setting.usual:,} {hint}" if isinstance(setting.usual, int) else hint)
-        field.setFixedWidth(FIELD_WIDTH)
+                field.setPlaceholderText(setting.empty_words)
+        field.setMaximumWidth(FIELD_WIDTH)
         field.editingFinished.connect(write)
         return field
 
@@ -196,7 +243,7 @@ class SettingsPage(Page):
                 control.setEnabled(self._document.is_open and (is_there or self._switches[section.key].isChecked()))
                 if self._faults[setting].isHidden():
                     self._show(setting, control, policy)
-                self._effects[setting].setText(tr(setting.effect_in(policy)))
+                self._effects[setting].setText(tr(setting.effect_in(policy)) if setting.effects else setting.help_words)
             for setting in section.settings:
                 if isinstance(field := self._controls[setting], WordsField):
                     field.offer(COMMANDS if setting.kind == "commands" else policy.agents)

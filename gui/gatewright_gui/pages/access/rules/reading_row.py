@@ -62,14 +62,16 @@ class ReadingRow(QWidget):
     def __init__(self, context: PageContext) -> None:
         super().__init__()
         self._context, self._document = context, context.document
-        self.box = named(QCheckBox(tr("never ask, not even for an agent that is set to ask")), "settings.reading")
+        self.box = named(QCheckBox(tr("never ask, even for agents set to ask first")), "settings.reading")
         self.box.setAccessibleName(tr("Calls that only read never ask"))
         self.box.setToolTip(tr("By the tier read_only. Keys for tools, policy rules and levels may still ask, or deny"))
         self.asking = named(Label(wraps=True), "settings.reading.asking")
-        self.words = named(Label(wraps=True), "settings.reading.words", kind="muted")
-        self.button = named(QPushButton(tr("Which...")), "settings.reading.which", spoken=tr("Show what only reads"))
+        self.words = named(Label(), "settings.reading.words", kind="muted")
+        self.button = named(
+            QPushButton(tr("Show them...")), "settings.reading.which", spoken=tr("Show what only reads")
+        )
         tie_icon(self.button, "eye")
-        column_of(self.box, self.asking, self.words, row_of(self.button, stretch()), into=self, space=1)
+        column_of(self.box, self.asking, row_of(self.words, self.button, stretch(), space=2), into=self, space=1)
         self.box.toggled.connect(self._write)
         self.button.clicked.connect(lambda: context.tasks.start(self._show_which(), "settings.which", replace=True))
 
