@@ -475,7 +475,7 @@ class _StrictRules:
         condition, place = self._conditions[key], ("policy", "rules", index, "when")
         missed, hit, omitted = self._examine(rule, condition)
         if missed.count:
-            text = f"a call that leaves out what `when` needs {_ESCAPES[rule.effect]}: {missed}"
+            text = f"a call without the arguments that `when` names {_ESCAPES[rule.effect]}: {missed}"
             self._report.warning(place, f"{rule.effect}-may-miss", text, tools=missed.tools)
         if hit.count:
             fields = " or ".join(map(shown, sorted(condition.fields)))

@@ -150,7 +150,7 @@ def place_words(place: RulePlace | None) -> str:
         case AgentPlace(agent_id):
             return agent_id
         case LevelPlace(source_id, index):
-            level = None if index is None else tr("level {number}", number=index + 1)
+            level = None if index is None else tr("rule {number}", number=index + 1)
             return f"{source_id} > {level}" if level is not None else source_id
         case PolicyPlace(index):
             return tr("policy rule {name}", name=index + 1)

@@ -174,7 +174,7 @@ def test_a_rule_that_asks_is_warned_of_in_its_own_words_and_one_that_allows_is_n
 
     (missed,) = load(f"{HEAD}{asks}{when}").problems
     assert (missed.code, missed.is_error) == ("ask-may-miss", False)
-    assert "needs does not ask: `file.list` may leave out `path`" in missed.message
+    assert "names does not ask: `file.list` may leave out `path`" in missed.message
     (hit,) = load(f"{HEAD}{asks}{always}").problems
     assert (hit.code, hit.is_error) == ("ask-always", False)
     assert "so all of these ask: `file.read`" in hit.message

@@ -125,6 +125,27 @@ async def test_a_click_on_a_problem_shows_the_row_that_it_is_about(
         assert agents_page(window).inspector.part == part
 
 
+async def test_what_lets_calls_through_or_loses_work_stands_first_and_each_says_what_it_means(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        assert [(row.problem.code, row.means) for row in page_of(window).model.rows] == [
+            ("edits-never-saved", "changes are lost"),
+            ("deny-may-miss", "some calls get through"),
+            ("rule-shadowed", "no effect"),
+            ("no-source", "the tool is missing"),
+            ("rule-without-effect", "no effect"),
+        ]
+
+
+async def test_without_a_problem_the_keys_are_at_the_filter(tmp_path: Path) -> None:
+    async with opened_window(demo(tmp_path), tmp_path) as window:
+        window.show_page("problems")
+        await settled(window)
+        page = page_of(window)
+        page.focus_main()
+        assert page.search.hasFocus()
+        assert page.reload.isVisible()
+
+
 async def test_enter_shows_the_level_that_decides_nothing(tmp_path: Path) -> None:
     async with faulty(tmp_path) as window:
         page = page_of(window)
@@ -447,7 +468,7 @@ async def test_a_heading_mends_all_below_it_by_one_edit(tmp_path: Path) -> None:
         heading = next(at for at, row in enumerate(page.model.rows) if row.count)
         row = page.model.rows[heading]
         assert row.said == f"In {row.count} places: `Cooldown = 0` delays nothing: the rule has no effect"
-        assert row.means == "nothing changes"
+        assert row.means == "no effect"
         assert row.fix == "Fix all..."
         page.view.setCurrentIndex(page.model.index(heading, MESSAGE))
         await settled(window)
@@ -492,15 +513,15 @@ def test_problems_that_say_the_same_are_one_row_with_what_they_share(qapp: QAppl
     model.set_problems(problems, error_means="no call runs")
     assert [row.words for row in model.rows if not row.is_below] == [
         "In 2 places: no tool is named `x`",
+        "3 tools have arguments that may name files: decide what they do with them",
         "4 × agent … has the tool `file` but no source: it will not see the tool",
         "another sentence",
-        "3 tools have arguments that may name files: decide what they do with them",
     ]
     assert [row.means for row in model.rows if not row.is_below] == [
         "no call runs",
-        "the tool is missing",
-        "the tool is missing",
         "levels may miss a file",
+        "the tool is missing",
+        "the tool is missing",
     ]
     heading = next(row for row in model.rows if row.problem.code == "no-source" and row.count)
     assert "[no-source]" in model.tip(heading, MESSAGE)

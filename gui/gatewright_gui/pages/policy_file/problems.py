@@ -59,11 +59,33 @@ _MEANS = {
     "deny-may-miss": mark("some calls get through"),
     "ask-may-miss": mark("some calls do not ask"),
     "undeclared-paths": mark("levels may miss a file"),
-    "rule-shadowed": mark("nothing changes"),
-    "rule-without-effect": mark("nothing changes"),
-    "observe-without-effect": mark("nothing changes"),
+    "arguments-open": mark("any argument passes"),
+    "argument-unpinned": mark("other arguments pass"),
+    "edits-never-saved": mark("changes are lost"),
+    "not-a-folder": mark("nothing is there"),
+    "unreadable": mark("nothing can be read"),
+    "never-callable": mark("every call is denied"),
+    "never-allowed": mark("the command is denied"),
+    "step-hidden": mark("the step is denied"),
+    "deny-always": mark("all of these are denied"),
+    "ask-always": mark("all of these ask"),
+    "ask-when-omitted": mark("more calls ask"),
+    "pattern-key": mark("no effect"),
+    "rule-shadowed": mark("no effect"),
+    "rule-without-effect": mark("no effect"),
+    "nothing-outside": mark("no effect"),
+    "observe-without-effect": mark("no effect"),
 }
 """Codes of warnings with what they mean for agents; of others the sentence says it."""
+_GRAVE = (
+    "deny-may-miss",
+    "ask-may-miss",
+    "undeclared-paths",
+    "arguments-open",
+    "argument-unpinned",
+    "edits-never-saved",
+)
+"""Codes of warnings by which calls get through or work is lost; they come before others."""
 MEND = mark("Fix in the file")
 _TRUST_TIP = mark("See exactly what would be started or connected to, and trust it")
 _PLACES_TIP = mark("See which folders the server would get, drawn as it sees them, and accept them")
@@ -109,9 +131,9 @@ class ProblemRow:
         return tr("Fix all...") if self.count else tr("Fix") if len(self.mends) == 1 else tr("Fix...")
 
 
-def _order(problem: Problem, *, is_cause: bool) -> tuple[bool, bool, str, int, int]:
-    """Errors first; among them, and among warnings, those that explain others; then by line."""
-    first, place = (not problem.is_error, not is_cause), problem.place
+def _order(problem: Problem, *, is_cause: bool) -> tuple[bool, bool, bool, str, int, int]:
+    """Errors first, then what lets calls through; among them those that explain others; then by line."""
+    first, place = (not problem.is_error, problem.code not in _GRAVE, not is_cause), problem.place
     return (*first, place.file, place.line, place.column) if place else (*first, "", 0, 0)
 
 
@@ -121,6 +143,10 @@ def _means(problem: Problem) -> str:
     is_file_of_catalog = address[:1] == ("catalogs",) and "places" not in address
     code = "tools-held" if problem.code == "missing-path" and is_file_of_catalog else problem.code
     return tr(_MEANS.get(code, ""))
+
+
+def _means_role(row: ProblemRow) -> Role:
+    return "deny" if row.problem.is_error else "ask" if row.problem.code in _GRAVE else "text"
 
 
 def _in_common(rows: Sequence[ProblemRow]) -> str:
@@ -174,9 +200,9 @@ def _line_tip(row: ProblemRow) -> str:
 
 COLUMNS: tuple[Column[ProblemRow], ...] = (
     Column(mark("Problem"), lambda row: row.words, REST, _marks, tip=_tip, is_prose=True),
-    Column(mark("For agents"), lambda row: row.means, 150, role=lambda row: "deny" if row.problem.is_error else "text"),
+    Column(mark("For agents"), lambda row: row.means, 164, role=_means_role),
     Column(mark("About"), lambda row: row.about, 180, role=lambda _: "accent", tip=_about_tip),
-    Column(mark("Line"), lambda row: row.where, 120, role=lambda _: "accent", tip=_line_tip),
+    Column(mark("Line"), lambda row: row.where, 106, role=lambda _: "accent", tip=_line_tip),
     Column(mark("Fix"), lambda row: row.fix, 76, role=lambda _: "accent", tip=_fix_tip),
 )
 
@@ -477,8 +503,8 @@ class ProblemsPage(Page):
         return tr("No error and no warning in {parts}.", parts=", ".join(parts))
 
     def main_view(self) -> QWidget:
-        """The table; without a problem the way to look again."""
-        return self.view if self.list.currentWidget() is self.view else self.reload
+        """The table; without a problem the filter."""
+        return self.view if self.list.currentWidget() is self.view else self.search
 
     def _click(self, index: QModelIndex) -> None:
         heading = self.heading
