@@ -20,6 +20,7 @@ from gatewright.policy.observe import passes_code
 from gatewright.policy.reach import source_rules
 from gatewright.policy.right import Layer, OperationRight, Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind
+from gatewright.policy.rulekind import consent_words
 from gatewright.policy.rulematch import address_of, rules_for_operation, settings_of
 from gatewright.policy.verdict import Action, Verdict
 from gatewright.record.process import fork_safe_lock
@@ -415,8 +416,7 @@ class _Parts:
         for bound in self._rules:
             kind = bound.rule.rule_type
             if isinstance(kind, RequiresConsent) and bound.binds(row.operation):
-                scope = f" (scope {kind.scope})" if kind.scope else ""
-                text = f"`{self._tool.name}` requires consent{scope}"
+                text = consent_words(f"`{self._tool.name}`", kind.scope)
                 yield Finding(
                     Verdict.ASK, "requires-consent", text, bound.address, bound.rule.rule_id, scope=kind.scope
                 )

@@ -323,11 +323,16 @@ class AuditIndex:
         question = f"SELECT seq FROM calls WHERE {condition} AND seq >= ? ORDER BY seq DESC"
         return array("q", (number for (number,) in self._select(question, *values, begin)))
 
-    def others(self, wanted: AuditFilter, *, begin: int = 0) -> array[int]:
-        """Those of `numbers` that are rows of no call."""
+    def split(self, wanted: AuditFilter, *, begin: int = 0) -> tuple[array[int], array[int]]:
+        """The same, and those of them that are rows of no call."""
         condition, values = wanted.condition()
-        question = f"SELECT seq FROM calls WHERE {condition} AND seq >= ? AND call_id LIKE '#%' ORDER BY seq DESC"
-        return array("q", (number for (number,) in self._select(question, *values, begin)))
+        question = f"SELECT seq, call_id LIKE '#%' FROM calls WHERE {condition} AND seq >= ? ORDER BY seq DESC"
+        numbers, others = array("q"), array("q")
+        for number, is_other in self._select(question, *values, begin):
+            numbers.append(number)
+            if is_other:
+                others.append(number)
+        return numbers, others
 
     def calls(self, numbers: Iterable[int]) -> tuple[LoggedCall, ...]:
         """The calls with these numbers, newest first; unknown numbers are left out."""

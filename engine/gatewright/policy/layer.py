@@ -36,6 +36,7 @@ from gatewright.policy.rule import (
     RuleKind,
     ToolRule,
 )
+from gatewright.policy.rulekind import consent_words
 from gatewright.policy.rulematch import (
     Numbered,
     certain,
@@ -386,7 +387,7 @@ class _Rows:
         for address, rule in self._rules:
             if isinstance(rule.rule_type, RequiresConsent) and rule.binds(op.name):
                 scope = rule.rule_type.scope
-                text = f"`{facts.name}` requires consent{f' (scope {scope})' if scope else ''}"
+                text = consent_words(f"`{facts.name}`", scope)
                 yield Reason(Layer.RULE, Verdict.ASK, "requires-consent", text, address, rule.rule_id)
 
     def _approval(self, op: OperationFacts) -> Reason | None:

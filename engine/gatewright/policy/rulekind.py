@@ -151,6 +151,11 @@ class AllowedOperations(Kind):
         return f"Operations open to you: {join_names(names, 'and')}." if names else None
 
 
+def consent_words(called: str, scope: str | None) -> str:
+    """Say that such a call asks, and with which others one answer can be shared."""
+    return f"a person must allow {called}{f' (consent group: {scope})' if scope else ''}"
+
+
 @frozen
 class RequiresConsent(Kind):
     """Asks unless a standing grant covers the call."""

@@ -233,7 +233,7 @@ class AuditTrail(QObject):
 
 
 def _find(index: AuditIndex, wanted: AuditFilter, before: Found, begin: int, changed: int) -> Found:
-    numbers, others = index.numbers(wanted, begin=begin), index.others(wanted, begin=begin)
+    numbers, others = index.split(wanted, begin=begin)
     if begin:
         numbers.extend(before.numbers[first_below(before.numbers, begin) :])
         others.extend(before.others[first_below(before.others, begin) :])

@@ -384,11 +384,11 @@ def test_a_denied_program_is_denied_behind_each_program_that_runs_others(bench: 
 @pytest.mark.parametrize(
     ("command", "asks"),
     [
-        ("npm test", "`npm` may change files of `work`: its word `test` could be one, and is partner"),
-        ("pytest -q", "`pytest` may change files of `work`: its word `-q` could be one, and is partner"),
-        ("cp n.txt tmp", "`cp` may change `n.txt` of `work`, which is partner"),
-        ("npm run src", "`npm` may change `src` of `work`, which is partner"),
-        ("timeout 5 touch n.txt", "`touch` may change `n.txt` of `work`, which is partner"),
+        ("npm test", "`npm` may change files of `work`: its word `test` could be one, and is set to changes ask"),
+        ("pytest -q", "`pytest` may change files of `work`: its word `-q` could be one, and is set to changes ask"),
+        ("cp n.txt tmp", "`cp` may change `n.txt` of `work`, which is set to changes ask"),
+        ("npm run src", "`npm` may change `src` of `work`, which is set to changes ask"),
+        ("timeout 5 touch n.txt", "`touch` may change `n.txt` of `work`, which is set to changes ask"),
     ],
 )
 def test_a_question_says_which_program_may_change_what(bench: Bench, command: str, asks: str) -> None:

@@ -48,7 +48,7 @@ def question(number: int = 1, **more: Any) -> ApprovalRequest:
         "tool": "file",
         "operation": "append",
         "arguments": {"path": "a.md", "content": "x"},
-        "reasons": ("`a.md` of `docs` is partner",),
+        "reasons": ("`a.md` of `docs` is set to changes ask",),
         "diff": "--- a\n+++ b\n+two",
         "scope": "notes",
         "digest": f"d{number}",
@@ -75,7 +75,16 @@ def test_list_shows_all_an_operator_must_see(approvals: Runner, store: ApprovalS
     shown = approvals("list")
 
     assert shown.status == 0
-    for part in ("ask-1", "archivist for ann", "file append", "side_effecting", "partner", "notes", "a.md", "| +two"):
+    for part in (
+        "ask-1",
+        "archivist for ann",
+        "file append",
+        "side_effecting",
+        "changes ask",
+        "notes",
+        "a.md",
+        "| +two",
+    ):
         assert part in shown.out
     assert "2 identical calls" in shown.out
     assert "ask-2" not in shown.out

@@ -108,7 +108,7 @@ async def test_question_carries_all_an_operator_must_see(office: Office) -> None
     assert (question.tool, question.operation, question.safety_tier) == ("file", "append", "side_effecting")
     assert question.arguments["content"] == "two\n"
     assert "+two" in (question.diff or "")
-    assert "partner" in question.reasons[0]
+    assert "changes ask" in question.reasons[0]
     assert question.tool_digest
     assert question.expires_wall_s == question.asked_wall_s + 45.0
     bound: dict[str, JsonValue] = {
@@ -415,7 +415,7 @@ async def test_answer_does_not_hold_for_an_ask_that_came_while_it_was_waited_for
     outcome = await soon(call)
 
     assert (outcome.status, outcome.code) == (Status.DENIED, "approval-stale")
-    assert outcome.decision.reason == "dana did not see this ask: `vault` requires consent (scope mail)"
+    assert outcome.decision.reason == "dana did not see this ask: a person must allow `vault` (consent group: mail)"
 
 
 async def test_answer_holds_when_less_is_asked_than_before(make_world: MakeWorld, make_broker: MakeBroker) -> None:

@@ -148,7 +148,7 @@ def test_denials_are_told_to_operator_and_model_word_for_word(open_world: World)
     deliver: dict[str, Any] = {"text": "x", "targets": [{"url": "https://a.example"}]}
     key = f"{open_world.docs}/secret/key"
     elsewhere = "that path is not available to you; choose another one"
-    closed = "secret/key` of `docs` is none by rule 1 `secret/**`"
+    closed = "secret/key` of `docs` is set to hidden by rule 1 `secret/**`"
     rows: list[tuple[str, dict[str, Any], str, str, str, str]] = [
         ("rows", {"table": ""}, "bad-name", "", "`table` is empty, too long or contains control characters",
          "`table` names are plain texts"),
@@ -181,10 +181,10 @@ def test_denials_are_told_to_operator_and_model_word_for_word(open_world: World)
         ("deliver", {**deliver, "targets": [{"url": "https://a.example", "label": key}]}, "level-none",
          "permission_rules[0]", f"`targets.0.label` is `{key}`: `{closed}", elsewhere),
         ("duplicate", {"source": "notes/a", "target": "docs/frozen.md"}, "level-denies", "permission_rules[1]",
-         "`frozen.md` of `docs` is read_only by rule 2 `frozen.md`, which denies overwrite",
+         "`frozen.md` of `docs` is set to read only by rule 2 `frozen.md`, which denies overwrite",
          "that path may not be changed in this way; choose another one or another way"),
         ("duplicate", {"source": "docs/frozen.md", "target": "docs/shared.md"}, "level-asks", "permission_rules[2]",
-         "`shared.md` of `docs` is partner by rule 3 `shared.md`, which asks before overwrite", ""),
+         "`shared.md` of `docs` is set to changes ask by rule 3 `shared.md`, which asks before overwrite", ""),
     ]  # fmt: skip
     for tool, arguments, *told in rows:
         decision = open_world.decide(tool, arguments)
@@ -202,10 +202,10 @@ def test_stages_say_word_for_word_what_the_arguments_name(open_world: World) -> 
     rows: list[tuple[str, dict[str, Any], str, str, str]] = [
         ("duplicate", {"source": "docs/frozen.md", "target": "docs/x.md"},
          f"{first}; `docs/x.md` is `{folder}/docs/x.md`, `x.md` of `docs`",
-         "FsRead is granted, FsWrite is granted", "`frozen.md` is read_only, `x.md` is read_write"),
+         "FsRead is granted, FsWrite is granted", "`frozen.md` is set to read only, `x.md` is set to read and write"),
         ("post", {"url": "https://a.example", "text": note},
          f"`https://a.example` is `https://a.example/`; {resolved}; `text` `{note}` is `{note}`, `note.md` of `docs`",
-         "NetWrite is granted", "`note.md` of `docs` is read_write"),
+         "NetWrite is granted", "`note.md` of `docs` is set to read and write"),
         ("peek", {"path": long}, f"`{cut}` is `{folder}/{long}`, `{long}`", "FsRead is granted", "no place named"),
         ("peek", {"path": f"{outside}"}, f"`{outside}` is `{outside}`, `secret`", "FsRead is granted",
          "no place named"),
@@ -217,9 +217,9 @@ def test_stages_say_word_for_word_what_the_arguments_name(open_world: World) -> 
          "DbRead is granted, EnvRead is granted", "no place named"),
         ("news", {}, "no path given", "NetRead is granted", "no place named"),
         ("file", {"op": "read", "path": long}, f"`{cut}` is `{long}` of `docs`", "no capability needed",
-         f"`{long}` is read_write"),
+         f"`{long}` is set to read and write"),
         ("echo", {"text": deep}, f"`text` `{deep[:200]}` is `{deep}`, `{long}` of `docs`", "no capability needed",
-         f"`{long}` of `docs` is read_write"),
+         f"`{long}` of `docs` is set to read and write"),
     ]  # fmt: skip
     for tool, arguments, *said in rows:
         decision = open_world.decide(tool, arguments)
@@ -310,8 +310,8 @@ def test_place_is_judged_by_what_the_tool_says_that_it_does_there(make_world: Ma
         decision = world.decide("shredder", {"op": "shred", **arguments})
         return f"{decision.stage} {decision.code}: {decision.reason}"
 
-    frozen = "`frozen.md` of `docs` is read_only by rule 2 `frozen.md`, which denies delete"
-    by_default = "of `docs` is read_write by default, which asks before `shred`"
+    frozen = "`frozen.md` of `docs` is set to read only by rule 2 `frozen.md`, which denies delete"
+    by_default = "of `docs` is set to read and write by default, which asks before `shred`"
     assert told(file="docs/frozen.md") == f"permission level-denies: {frozen}"
     assert told(path="frozen.md", target="docs/a.md") == f"permission level-denies: {frozen}"
     assert told(path="a.md", file="docs/frozen.md", target="docs/a.md") == f"permission level-asks: `a.md` {by_default}"

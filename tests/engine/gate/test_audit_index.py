@@ -297,7 +297,7 @@ def test_call_is_told_whole_and_its_arguments_in_short(tmp_path: Path) -> None:
     index = whole(tmp_path / "state")
     command, bare, call, opened = found(index)
     assert command.arguments == "git status  | head"
-    assert list(index.others(AuditFilter())) == [opened.seq]
+    assert list(index.split(AuditFilter())[1]) == [opened.seq]
     index.close()
 
     short = f'a={"a" * 98}  b={"b" * 98}…  c=[1, {{"d": null}}]  n0=0  n1=1  n2=2  n3=3  n4=4'

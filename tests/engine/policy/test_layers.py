@@ -237,7 +237,7 @@ def test_consent_that_the_tool_itself_requires_is_a_reason() -> None:
     right = row(policy_of(), facts, "")
 
     assert (right.verdict, first(right).code, first(right).address) == (Verdict.ASK, "requires-consent", None)
-    assert first(right).text == "`clock` requires consent (scope time)"
+    assert first(right).text == "a person must allow `clock` (consent group: time)"
 
 
 def test_constraint_on_what_names_the_operation_hides_those_that_no_call_under_it_can_name() -> None:

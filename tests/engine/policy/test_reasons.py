@@ -137,14 +137,14 @@ SAID = (
         CLOCK,
         "",
         "rule ask requires-consent agents/a/tool_rules/0 c None",
-        "`clock` requires consent",
+        "a person must allow `clock`",
     ),
     (
         policy_of(Agent("a", tool_rules=(ToolRule("*", RequiresConsent("time")),))),
         CLOCK,
         "",
         "rule ask requires-consent agents/a/tool_rules/0 None None",
-        "`clock` requires consent (scope time)",
+        "a person must allow `clock` (consent group: time)",
     ),
     (
         policy_of(Agent("a", approvals={"clock": Verdict.DENY})),

@@ -139,7 +139,7 @@ def test_the_decision_names_the_argument_the_place_the_source_and_the_rule(place
     decision = place.decision("read_text_file", path=f"{place.notes}/x/../secrets/key1.txt")
     real = os.path.realpath(path)
     assert (decision.stage, decision.code) == ("permission", "level-none")
-    assert f"`path` is `{real}`: `secrets/key1.txt` of `docs` is none by rule 1 `/secrets/`" in decision.reason
+    assert f"`path` is `{real}`: `secrets/key1.txt` of `docs` is set to hidden by rule 1 `/secrets/`" in decision.reason
     assert decision.rule.address == ("sources", "docs", "permission_rules", 0)
     assert "secrets" not in decision.model_message
     notes = {step.stage: step.reason for step in decision.trace}
@@ -157,7 +157,7 @@ def test_a_relative_path_is_judged_from_everywhere_it_may_start(place: Place) ->
 
 
 def test_a_folder_counts_as_the_strictest_thing_in_it(place: Place) -> None:
-    inside = "`secrets` of `docs` in it is none by rule 1"
+    inside = "`secrets` of `docs` in it is set to hidden by rule 1"
     for path in (place.notes, place.folder, "/", f"{place.notes}/*", f"{place.notes}/s*/key1.txt", "notes"):
         decision = place.decision("list_directory", path=str(path))
         assert (decision.verdict, decision.code) == (DENY, "level-none"), path

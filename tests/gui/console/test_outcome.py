@@ -209,9 +209,9 @@ async def test_chosen_stage_is_told_in_full_and_copied(page: TrialPage) -> None:
     for _ in range(4):
         QTest.keyClick(pane.view, Qt.Key.Key_Down)
     assert pane.detail.isVisible()
-    assert pane.detail.text() == "find targets: `README.md` is `README.md` of `archive`"
+    assert pane.detail.text() == "find targets: `README.md` of `archive`"
     pane.copy_button.click()
-    assert "`README.md` is `README.md` of `archive`" in QGuiApplication.clipboard().text()
+    assert "`README.md` of `archive`" in QGuiApplication.clipboard().text()
     QTest.keyClick(pane.view, Qt.Key.Key_Escape)
     assert not pane.detail.isVisible()
 

@@ -71,7 +71,7 @@ async def test_reason_is_read_below_copied_as_text_and_return_leads_to_the_opera
     table.setFocus()
     table.setCurrentIndex(table.rows.index(0, 3))
 
-    assert "file.replace: deny, notes/species.md of archive is append by rule 4 notes/**" in dialog.why.text()
+    assert "file.replace: deny, notes/species.md of archive is set to add only by rule 4 notes/**" in dialog.why.text()
     QTest.mouseClick(dialog.copy_button, Qt.MouseButton.LeftButton)
     copied = QGuiApplication.clipboard().text().splitlines()
     assert copied[:2] == ["notes/species.md", "Agent\tRead\tAppend\tOverwrite\tDelete"]

@@ -384,7 +384,8 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
             found.tool[item.pointer] = found.policy[item.pointer] = canonical
             found.places.append(target)
             found.routed.append(target)
-            found.notes.append(f"`{shown}` is `{target.relative}` of `{target.source_id}`")
+            same = "" if shown == target.relative else f"`{shown}` is "
+            found.notes.append(f"{same}`{target.relative}` of `{target.source_id}`")
         case FileTarget():
             found.tool[item.pointer], found.policy[item.pointer] = target.absolute, target.relative
             found.files.append(target)

@@ -279,7 +279,7 @@ def _bar(state: CallState, levels: _Levels) -> Finding | None:
             return replace(finding, model=Message.SEARCH) if place.inside and place.needs_grant else finding
     for block in state.blocks:
         if block.permission is _NONE and block.block_id:
-            reason = f"block `{block.label}` ({block.block_id}) is none, so it is hidden from the agent"
+            reason = f"block `{block.label}` ({block.block_id}) is hidden from the agent"
             return Finding(Verdict.DENY, "level-none", reason, model=Message.NO_BLOCK)
         if block.permission is _NONE:
             reason = f"neither the agent nor the workspace has a block `{block.label}`"
@@ -295,7 +295,7 @@ def _unreachable(what: str, at: Located | None, level: LevelDecision) -> Finding
     if at is None or level.protected:
         reason = f"{what} is protected, or in the folder of a moved source: no tool reaches it"
         return Finding(Verdict.DENY, "protected", reason, model=Message.PLACE)
-    reason = f"{what} is none by {_by(at, level)}"
+    reason = f"{what} is set to {level.permission.words} by {_by(at, level)}"
     return Finding(Verdict.DENY, "level-none", reason, _level_address(at, level), model=Message.PLACE)
 
 
@@ -323,14 +323,14 @@ def _objections(state: CallState, assessment: Assessment, levels: _Levels) -> tu
     findings: list[Finding] = []
     notes: list[str] = []
     for place, level in levels:
-        notes.append(f"`{place.relative}` is {level.permission}")
+        notes.append(f"`{place.relative}` is set to {level.permission.words}")
         for action in _actions(state, assessment, place):
             if LEVEL_VERDICTS[level.permission, action] is not _ALLOW:
                 what = f"`{place.relative}` of `{place.source_id}`"
                 findings.append(_objection(state, what, place, level, action))
     for place in sorted(state.named, key=lambda one: bool(one.program) and not one.stands):
         if place.level is not None:
-            notes.append(f"`{place.relative}` of `{place.source_id}` is {place.level.permission}")
+            notes.append(f"`{place.relative}` of `{place.source_id}` is set to {place.level.permission.words}")
             at = _as_located(place)
             verdict = verdict_for(place.level.permission, place.action)
             if at is not None and verdict is Verdict.ASK and place.program:
@@ -338,7 +338,7 @@ def _objections(state: CallState, assessment: Assessment, levels: _Levels) -> tu
             elif at is not None and verdict is not _ALLOW:
                 findings.append(_objection(state, _place_words(place), at, place.level, place.action))
     for block in state.blocks:
-        notes.append(f"block `{block.label}` is {block.permission}")
+        notes.append(f"block `{block.label}` is set to {block.permission.words}")
         if assessment.action is not None and (finding := _block_objection(state, block, assessment.action)):
             findings.append(finding)
     if assessment.ask is not None:
@@ -359,7 +359,8 @@ def _actions(state: CallState, assessment: Assessment, place: Located) -> Iterab
 
 def _objection(state: CallState, what: str, at: Located, level: LevelDecision, action: Action) -> Finding:
     """The objection of a level that asks before the action, or denies it."""
-    verdict, said = verdict_for(level.permission, action), f"{what} is {level.permission} by {_by(at, level)}"
+    verdict = verdict_for(level.permission, action)
+    said = f"{what} is set to {level.permission.words} by {_by(at, level)}"
     if verdict is Verdict.ASK:
         asks = f"{said}, which asks before {_action_words(state, action)}"
         return Finding(verdict, "level-asks", asks, _level_address(at, level), about=at.relative)
@@ -375,14 +376,14 @@ def _question(place: NamedPlace, at: Located, level: LevelDecision) -> Finding:
         said = f"`{place.program}` may {does} {what}, which"
     else:
         said = f"`{place.program}` may {does} files of `{at.source_id}`: its word `{at.relative}` could be one, and"
-    asks = f"{said} is {level.permission} by {_by(at, level)}, which asks before {place.action}"
+    asks = f"{said} is set to {level.permission.words} by {_by(at, level)}, which asks before {place.action}"
     about = f"{place.program} {at.relative}"
     return Finding(Verdict.ASK, "level-asks", asks, _level_address(at, level), about=about)
 
 
 def _block_objection(state: CallState, block: BlockTarget, action: Action) -> Finding | None:
     verdict = verdict_for(block.permission, action)
-    what = f"block `{block.label}` ({block.block_id}) is {block.permission}"
+    what = f"block `{block.label}` ({block.block_id}) is set to {block.permission.words}"
     if verdict is Verdict.ASK:
         asks = f"{what}, which asks before {_action_words(state, action)}"
         return Finding(verdict, "level-asks", asks, about=f"block {block.label}")

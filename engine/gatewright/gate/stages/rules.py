@@ -36,6 +36,7 @@ from gatewright.gate.port import Rates
 from gatewright.gate.session import UNCOUNTED, Reservation, SessionFacts
 from gatewright.gate.stages.read import leads_out
 from gatewright.policy.rule import ArgumentConstraints, RequiresConsent
+from gatewright.policy.rulekind import consent_words
 from gatewright.policy.verdict import Verdict
 from gatewright.schema.fault import is_off
 from gatewright.schema.walk import pointer_text
@@ -290,8 +291,7 @@ def source_consents(state: CallState) -> tuple[Finding, ...]:
         if applies(bound, state.sources):
             kind = bound.rule.rule_type
             scope = kind.scope if isinstance(kind, RequiresConsent) else None
-            said = f" (scope {scope})" if scope else ""
-            text = f"`{state.tool_name}` at the source `{bound.source_id}` requires consent{said}"
+            text = consent_words(f"`{state.tool_name}` at the source `{bound.source_id}`", scope)
             finding = Finding(Verdict.ASK, "requires-consent", text, bound.address, bound.rule.rule_id, scope=scope)
             found.append(finding)
     return tuple(found)
