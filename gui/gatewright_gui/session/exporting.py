@@ -132,7 +132,7 @@ def _text(content: bytes) -> str:
 
 def _notes(workspace: Workspace, kind: ExportKind) -> Iterator[str]:
     if workspace.is_dirty:
-        yield tr("What is not saved yet is published too.")
+        yield tr("Your unsaved edits are in it.")
     if left := workspace.not_exported(_dialect(kind)):
         yield tr("Without a tool, so without a file: {agents}.", agents=", ".join(left))
     bound = workspace.bound_paths() if kind != "pattern" else ()

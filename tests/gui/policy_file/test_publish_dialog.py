@@ -76,14 +76,14 @@ async def test_program_card_lists_what_it_writes_writes_it_and_gives_lines_that_
     }
     assert pane.code.text.splitlines() == window.document.workspace.text().splitlines()
     assert pane.act_button.text() == "Write 2 files and 4 empty folders"
-    first = pane.then.text().removeprefix("Then, in your program: ").strip("`")
+    first = pane.then_line.text
 
     await write(window, pane)
     assert (tmp_path / "out" / "station" / "policy.toml").read_text("utf-8") == window.document.workspace.text()
     assert pane.done_words.text() == f"Written: 2 files and 4 empty folders in {tmp_path / 'out' / 'station'}"
     QTest.mouseClick(pane.copy_button, Qt.MouseButton.LeftButton)
     assert first in QApplication.clipboard().text().splitlines()
-    assert not pane.then.text()
+    assert not pane.then.text + pane.then_line.text
     names: dict[str, object] = {}
     exec(QApplication.clipboard().text(), names)  # the lines are there to be run
     opened, tools = names["workspace"], names["tools"]
@@ -115,7 +115,9 @@ async def test_file_that_is_there_shows_what_changes_in_it_with_edits_that_are_n
     assert fates(pane) == {"policy.toml": "changes", "station-tools.json": "stays as it is"}
     changed = [line for line in pane.code.text.splitlines() if line[:1] in "+-" and line[:3] not in {"+++", "---"}]
     assert [('"create"' in line, line[0]) for line in changed] == [(True, "-"), (False, "+")]
-    assert "not saved" in pane.note.text()
+    assert pane.note.text().startswith("Your unsaved edits are in it.")
+    QTest.mouseClick(dialog.cards["clients"], Qt.MouseButton.LeftButton)
+    await until(lambda: "unsaved edits are saved first" in dialog.panes["clients"].note.text())
     await close(window, dialog)
 
 
@@ -126,7 +128,7 @@ async def test_team_card_writes_what_a_team_needs_and_gives_the_command_that_ver
     pane = await program(dialog, tmp_path / "team", "team")
     assert pane.isVisible()
     command = f"gatewright export --verify {tmp_path / 'team'}"
-    assert pane.then.text() == f"Then type: `{command}`"
+    assert (pane.then.text, pane.then_line.text) == ("Then type:", command)
     assert {"README.md", "start.py", "policy.toml", "export.json"} <= fates(pane).keys()
 
     await write(window, pane)
@@ -178,7 +180,7 @@ async def test_client_card_shows_each_file_and_writes_the_chosen_one(window: Mai
     assert fates(pane)[f"Cursor: {file}"] == "gets the gateway"
     assert pane.act_button.text() == "Connect Cursor..."
     command = f"gatewright serve {window.document.workspace.policy_path} --list"
-    assert pane.then.text() == f"Then start it again and type: `{command}`"
+    assert (pane.then.text, pane.then_line.text) == ("Then start Cursor again and type:", command)
     assert '"gatewright"' in pane.code.text
 
     QTest.mouseClick(pane.act_button, Qt.MouseButton.LeftButton)
@@ -197,7 +199,8 @@ async def test_agent_card_puts_a_gate_before_a_coding_agent(window: MainWindow, 
     await until(pane.act_button.isEnabled)
     assert fates(pane)[f"Claude Code: {file}"] == "gets a gate"
     assert '"hooks"' in pane.code.text
-    assert pane.then.text() == "Then start it again and type: `gatewright hook status claude-code`"
+    assert pane.then.text == "Then start Claude Code again and type:"
+    assert pane.then_line.text == "gatewright hook status claude-code"
 
     QTest.mouseClick(pane.act_button, Qt.MouseButton.LeftButton)
     await accept("hook.accept")

@@ -38,7 +38,7 @@ from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget.button import CopyButton
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.label import IconLabel, Label
+from gatewright_gui.qt.widget.label import ElidedLabel, IconLabel, Label
 from gatewright_gui.session.clients import ClientFile, edit_of_client, list_client_files
 from gatewright_gui.session.coding_agents import HostScope, HostStatus, edit_to_install, hosts_beside, new_agent_of
 from gatewright_gui.session.document import Document
@@ -132,7 +132,8 @@ class PublishPane(QWidget):
         self.code = named(CodeView(tr("What changes in this file")), self._name("code"))
         self.code.set_wrapping(True)
         self.note = named(ProseLabel(), self._name("note"), kind="muted")
-        self.then = named(ProseLabel(), self._name("then"), kind="muted")
+        self.then = named(ElidedLabel(role="muted"), self._name("then"))
+        self.then_line = named(ElidedLabel(path=True, mono=True), self._name("then.line"))
         self.fault = named(Label(wraps=True), self._name("fault"), kind="error")
         self.act_button = named(QPushButton(), self._name("accept"), kind="primary")
         self.act_button.setEnabled(False)  # until it is known what it would do
@@ -156,7 +157,7 @@ class PublishPane(QWidget):
             self.note,
             self.fault,
             self.done,
-            row_of(stretch(self.then), self.act_button, space=3),
+            row_of(stretch(column_of(self.then, self.then_line, space=1)), self.act_button, space=3),
             into=self,
             space=2,
         )
@@ -192,6 +193,11 @@ class PublishPane(QWidget):
         self.note.setVisible(bool(notes))
         self._show_chosen()
 
+    @property
+    def saved_first(self) -> list[str]:
+        """The note of what reads the policy from its file."""
+        return [tr("Your unsaved edits are saved first.")] if self._document.is_dirty else []
+
     def say(self, fault: str) -> None:
         """Say why nothing can be written; nothing where it is empty."""
         self.fault.setText(fault.replace("`", ""))
@@ -204,7 +210,7 @@ class PublishPane(QWidget):
     def tell_done(self, words: str, then: str, lines: str) -> None:
         """Say what was written, and what to do next."""
         self.done_words.setText(words)
-        self.then.setText("")
+        self._tell_then("", "")
         self.next_words.setText(then)
         self.next_words.setVisible(bool(then))
         self.next_lines.setText(lines)
@@ -217,13 +223,17 @@ class PublishPane(QWidget):
     def tell_act(self) -> None:
         """Bring the button up to date with the chosen file."""
 
-    def then_words(self) -> str:
-        """Say what to type once it is written; empty where nothing can be."""
+    def then_words(self) -> tuple[str, str]:
+        """Say what to do once it is written, and the line to type; empty where nothing can be."""
         raise NotImplementedError
+
+    def _tell_then(self, words: str, line: str) -> None:
+        self.then.set_text(words)
+        self.then_line.set_text(line)
 
     def _show_chosen(self) -> None:
         row = self.files.current
-        self.then.setText("" if row is None else self.then_words())
+        self._tell_then(*(("", "") if row is None else self.then_words()))
         self.code.setVisible(row is not None and bool(row.text))
         if row is not None and row.is_whole:
             suffix = PurePath(row.name).suffix
@@ -324,15 +334,15 @@ class ProgramPane(PublishPane):
         self.act_button.setText(words or tr("Write {what}", what=outlook.words if outlook is not None else ""))
         self.act_button.setEnabled(outlook is not None and outlook.is_new)
 
-    def then_words(self) -> str:
+    def then_words(self) -> tuple[str, str]:
         """Say how a program opens the folder, or a team checks it."""
         match self.kind:
             case "team":
-                return tr("Then type: `{command}`", command=verify_command(self.place))
+                return tr("Then type:"), verify_command(self.place)
             case "pattern":
-                return tr("Then give each file to the agent that it is named after.")
+                return tr("Then give each file to the agent that it is named after."), ""
             case _:
-                return tr("Then, in your program: `{line}`", line=open_line(self.place))
+                return tr("Then, in your program:"), open_line(self.place)
 
     async def act(self) -> None:
         """Write it, beside the window."""
@@ -378,7 +388,7 @@ class ClientsPane(PublishPane):
         rows = await asyncio.to_thread(_client_rows, document, agent_id)
         if isValid(self):
             note = tr("Shown for the agent `{agent}`; the next step lets you choose another.", agent=agent_id)
-            self.show_rows(rows, [note])
+            self.show_rows(rows, [note, *self.saved_first])
 
     @property
     def _agent(self) -> str | None:
@@ -398,9 +408,12 @@ class ClientsPane(PublishPane):
     def _list_command(self) -> str:
         return f"gatewright serve {shlex.quote(str(self._document.workspace.policy_path))} --list"
 
-    def then_words(self) -> str:
+    def then_words(self) -> tuple[str, str]:
         """Name the command that lists who is connected."""
-        return tr("Then start it again and type: `{command}`", command=self._list_command)
+        row = self.files.current
+        if row is None or not isinstance(row.handle, ClientFile):
+            return "", ""
+        return tr("Then start {program} again and type:", program=row.handle.client.name), self._list_command
 
     async def act(self) -> None:
         """Ask for agent and wait, and write the file."""
@@ -432,7 +445,7 @@ class AgentsPane(PublishPane):
         if not rows:
             self.say(tr("No coding agent was found on this computer."))
             return
-        self.show_rows(rows)
+        self.show_rows(rows, self.saved_first)
 
     def tell_act(self) -> None:
         """Name the coding agent."""
@@ -447,12 +460,12 @@ class AgentsPane(PublishPane):
         self.act_button.setText(button_text(words))
         self.act_button.setEnabled(isinstance(status, HostStatus))
 
-    def then_words(self) -> str:
+    def then_words(self) -> tuple[str, str]:
         """Name the command that tells whether it asks the gate."""
         row = self.files.current
         if row is None or not isinstance(row.handle, HostStatus):
-            return ""
-        return tr("Then start it again and type: `{command}`", command=_status_command(row.handle))
+            return "", ""
+        return tr("Then start {program} again and type:", program=row.handle.title), _status_command(row.handle)
 
     async def act(self) -> None:
         """Ask where and as which agent, and write the file."""
