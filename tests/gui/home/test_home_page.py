@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from PySide6.QtCore import QModelIndex, QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractItemView
+from PySide6.QtWidgets import QAbstractItemView, QPushButton
 
 from gatewright.policy.right import Effect
 from gatewright.policy.verdict import SafetyTier, Verdict
@@ -50,7 +50,7 @@ def page_of(window: MainWindow) -> HomePage:
 
 async def shown(window: MainWindow) -> HomePage:
     window.show_page("home")
-    await until(lambda: not window.document.agents or page_of(window).headline.text())
+    await until(lambda: not window.document.agents or page_of(window).is_whole)
     await settled(window)
     return page_of(window)
 
@@ -399,8 +399,24 @@ async def test_rights_that_no_call_used_are_turned_off_in_one_step(page: HomePag
 async def test_without_a_call_nothing_is_said_to_be_unused(tmp_path: Path) -> None:
     async with opened_window(demo(tmp_path), tmp_path) as window:
         page = await shown(window)
-        await until(lambda: page._unused_stack.currentIndex() == 1)  # pyright: ignore[reportPrivateUsage]
+        await until(page.first.isVisible)
+        assert not page.calls_row.isVisible()
         assert not page.review_button.isVisible()
+        way = page.findChild(QPushButton, "home.first.try")
+        assert way is not None
+        QTest.mouseClick(way, Qt.MouseButton.LeftButton)
+        assert window.shelf.current_key == "try"
+
+
+async def test_until_it_is_known_the_sentence_says_how_far_it_is(tmp_path: Path) -> None:
+    async with opened_window(demo(tmp_path), tmp_path) as window:
+        window.show_page("home")
+        page = page_of(window)
+        assert page.headline.text() == "Working out what they can do: 0 of 4 agents"
+        assert page.calls_row.isVisible()
+        await until(lambda: page.is_whole)
+        assert page.headline.text().startswith("3 agents can change things here.")
+        await settled(window)
 
 
 async def test_workspace_without_agents_says_what_to_do(tmp_path: Path) -> None:

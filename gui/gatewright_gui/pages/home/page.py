@@ -19,6 +19,7 @@ from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Part, column_of, holding, named, row_of, stack_of, stretch
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.table_model import ROW
+from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import RowList
 from gatewright_gui.qt.widget.label import Label, SectionHeader
@@ -54,7 +55,7 @@ class HomePage(Page):
         self._recent = RecentCalls()
         self._stale: set[str] = set()
         """Agents of which only an older policy is known."""
-        self._is_whole = False
+        self.is_whole = False
         """True if what could hurt is of the policy as it is now."""
         self.headline = named(Label(wraps=True), "home.headline", kind="title")
         self.band = WaitingBand(context)
@@ -88,24 +89,39 @@ class HomePage(Page):
         self.unused_view.setItemDelegate(UnusedDelegate(self.unused_view))
         self.unused_view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         safe = tr("Nothing deletes, runs commands or sends out without asking.")
-        unknown, unread = EmptyState("", "", ""), EmptyState("", "", "")
-        unknown.set_unknown()
-        unread.set_unknown()
+        unknown, unread, uncounted = EmptyState("", "", ""), EmptyState("", "", ""), EmptyState("", "", "")
+        for state in (unknown, unread, uncounted):
+            state.set_unknown()
         self._risk_stack = stack_of(self.risk_view, _sentence(safe, "home.safe"), unknown)
-        no_call = tr("No call is recorded yet. Later this shows what is on and no agent needs.")
         review = holding(row_of(self.review_button, stretch(), margins=(3, 1, 3, 2)))
         used = holding(column_of(stretch(self.unused_view), review))
-        self._unused_stack = stack_of(used, _sentence(no_call, "home.no_call"), unread)
+        self._unused_stack = stack_of(used, unread)
         risks = _card(SectionHeader(tr("What could hurt most"), tr("without asking")), stretch(self._risk_stack))
         upper = row_of(stretch(risks, 36), stretch(_card(stretch(self.reach)), 64), space=3)
         quiet = _sentence(tr("No call today. Calls of agents show here by the hour."), "home.quiet")
-        self._calls_stack = stack_of(quiet, self.timeline)
+        self._calls_stack = stack_of(quiet, self.timeline, uncounted)
         calls = _card(self.calls_header, stretch(self._calls_stack))
-        lower = row_of(stretch(calls, 60), stretch(_card(self.unused_header, stretch(self._unused_stack)), 40), space=3)
+        unused = _card(self.unused_header, stretch(self._unused_stack))
+        self.calls_row = holding(row_of(stretch(calls, 60), stretch(unused, 40), space=3))
         top = column_of(self.headline, self.notices, self.band, space=2)
-        whole = holding(column_of(top, stretch(upper, 62), stretch(lower, 38), space=3, margins=3))
+        parts = stretch(upper, 62), self._make_first(), stretch(self.calls_row, 38)
+        whole = holding(column_of(top, *parts, space=3, margins=3))
         self._stack = stack_of(whole, self.empty)
         column_of(self._stack, into=self)
+
+    def _make_first(self) -> QWidget:
+        """What stands in the place of calls until there was one."""
+        go = self._context.navigator
+        words = tr("No call has come through this gate yet. Calls and unused rights show here once there was one.")
+        line = row_of(
+            stretch(Label(words, wraps=True)),
+            text_button(tr("Try a call"), "home.first.try", lambda: go.go_to_page("try"), kind="link"),
+            text_button(tr("Connect a client..."), "home.first.connect", go.ask_for_client),
+            space=3,
+            margins=(2, 1),
+        )
+        self.first = _card(line)
+        return self.first
 
     def _connect(self) -> None:
         context = self._context
@@ -148,7 +164,9 @@ class HomePage(Page):
         self._reaches.clear()
         self._unused.clear()
         self._risk_stack.setCurrentIndex(2)
-        self._unused_stack.setCurrentIndex(2)
+        self._unused_stack.setCurrentIndex(1)
+        self._calls_stack.setCurrentIndex(2)
+        self._show_lower(has_calls=True)
         self.risks.set_rows(())
         self.reach.forget()
         self._follow(ChangeSet(frozenset(), frozenset(), everything=True))
@@ -161,13 +179,13 @@ class HomePage(Page):
         known = self._reaches
         self._reaches = {name: known[name] for name in agents if name in known}
         self._unused = {name: self._unused[name] for name in agents if name in self._unused}
-        self._is_whole = False
+        self.is_whole = False
         self._stack.setCurrentIndex(0 if agents else 1)
         self.notices.refresh()
         self._ask()
 
     def _ask(self) -> None:
-        is_wanted = bool(self._stale) or not self._is_whole or self._unused.keys() != self._reaches.keys()
+        is_wanted = bool(self._stale) or not self.is_whole or self._unused.keys() != self._reaches.keys()
         if self.isVisible() and is_wanted:
             self._context.tasks.start(self._work_out(), TASK, replace=True)
 
@@ -183,11 +201,12 @@ class HomePage(Page):
                 self._stale -= (found or {}).keys()
                 known = self._reaches | (found or {})
                 self._reaches = {name: known[name] for name in agents if name in known}
+                self._say_headline()
                 continue
-            if not self._is_whole:
+            if not self.is_whole:
                 risks = await deriver.derive(risks_of)
                 if risks is not None:
-                    self._is_whole = True
+                    self.is_whole = True
                     self._show_reaches(risks)
                 continue
             unknown = [name for name in agents if name not in self._unused]
@@ -206,7 +225,12 @@ class HomePage(Page):
         self._say_headline()
 
     def _say_headline(self) -> None:
-        self.headline.setText(headline(self._reaches, self.notices.ungated_names))
+        if self._risk_stack.currentIndex() != 2:
+            self.headline.setText(headline(self._reaches, self.notices.ungated_names))
+            return
+        agents = counted(len(self._context.document.agents), "agent", "agents")
+        works = tr("Working out what they can do: {known:,} of {agents}", known=len(self._reaches), agents=agents)
+        self.headline.setText("\n".join(filter(None, (headline({}, self.notices.ungated_names), works))))
 
     def _show_coding_agents(self) -> None:
         self.notices.set_coding_agents(self.coding_agents.found or ())
@@ -231,8 +255,8 @@ class HomePage(Page):
         self.calls_header.set_note(" \u00b7 ".join(told))
         self.timeline.set_timeline(recent.today)
         self._calls_stack.setCurrentIndex(1 if every else 0)
+        self._show_lower(has_calls=recent.since_s is not None)
         if recent.since_s is None:
-            self._unused_stack.setCurrentIndex(1)
             self.unused_header.set_note("")
         elif is_used or not self._unused:
             self._unused.clear()
@@ -240,6 +264,10 @@ class HomePage(Page):
             if self._reaches:
                 self.reach.show_reaches(self._reaches, recent.used)
             self._ask()
+
+    def _show_lower(self, *, has_calls: bool) -> None:
+        self.calls_row.setVisible(has_calls)
+        self.first.setHidden(has_calls)
 
     @property
     def _since(self) -> str:

@@ -34,7 +34,7 @@ from gatewright_gui.pages.home.picture_layout import (
     words_of,
 )
 from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.look import VerdictName, current_look
+from gatewright_gui.qt.look import Pair, VerdictName, current_look
 from gatewright_gui.qt.plaintext import line_text
 
 PAD = 8
@@ -42,7 +42,6 @@ _FREE, _ASKS = 110, 150
 """The share, of 255, that bands cover where there are few."""
 _ROLES: dict[Effect, VerdictName] = {
     Effect.READ: "allow",
-    Effect.CHANGE: "allow",
     Effect.DELETE: "deny",
     Effect.SEND: "ask",
     Effect.RUN: "ask",
@@ -247,9 +246,12 @@ class ReachCanvas(QFrame):
             if not band.is_lit:
                 _fill(painter, band, (0, 1), QColor(palette.neutral.soft))
             else:
-                free, pair = band.flow.count.free / band.flow.count.every, getattr(palette.verdict, _ROLES[band.effect])
+                free, pair = band.flow.count.free / band.flow.count.every, _pair(band.effect)
                 if free:
                     _fill(painter, band, (0, free), _thin(pair.fg, _FREE * band.cover))
+                if free and band.effect is Effect.CHANGE and band.begin.height() * free > _THIN:
+                    stripes = QBrush(_thin(pair.fg, _FREE * band.cover), Qt.BrushStyle.BDiagPattern)
+                    painter.fillPath(band.path(0, free), stripes)
                 if free < 1:
                     dots, ground = _thin(pair.fg, _ASKS * band.cover), _thin(pair.soft, 255 * band.cover)
                     _fill(painter, band, (free, 1), dots, ground)
@@ -272,9 +274,11 @@ class ReachCanvas(QFrame):
         painter.setPen(QPen(QColor(palette.accent.fg if is_chosen else palette.border), 2 if is_chosen else 1))
         painter.setBrush(QColor(palette.accent.soft if is_chosen else palette.raised))
         painter.drawRoundedRect(box.rect, 3, 3)
+        if box.node.effect is not None and box.node.size:
+            painter.fillRect(box.rect.adjusted(1, 1, 4 - box.rect.width(), -1), QColor(_pair(box.node.effect).fg))
         painter.setFont(look.small_font)
         painter.setPen(QColor(palette.text if is_lit and box.node.size else palette.muted))
-        inner = box.rect.adjusted(6, 0, -6, 0)
+        inner = box.rect.adjusted(6 if box.node.effect is None else 10, 0, -6, 0)
         count = f"{box.node.size:,}"
         taken = painter.fontMetrics().horizontalAdvance(count) + 8
         self._write(painter, inner.adjusted(0, 0, -taken, 0), box.node.title, Qt.AlignmentFlag.AlignLeft)
@@ -286,6 +290,12 @@ class ReachCanvas(QFrame):
         room: QRect = rect.toAlignedRect()
         text = line_text(painter.fontMetrics(), words, room.width())
         painter.drawText(room, side | Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignAbsolute, text)
+
+
+def _pair(effect: Effect) -> Pair:
+    """The colours of an effect: changes are striped besides, to be told from what only reads."""
+    palette = current_look().palette
+    return palette.accent if effect is Effect.CHANGE else getattr(palette.verdict, _ROLES[effect])
 
 
 def _fill(

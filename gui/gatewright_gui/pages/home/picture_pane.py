@@ -16,7 +16,7 @@ from gatewright_gui.session.effects import Reaches, Used
 from gatewright_gui.settings import Preferences
 
 MODE_KEY = "home.reach"
-LEGEND = mark("Solid: without asking. Dotted: asks first. Click an agent or what it can do to see that alone.")
+LEGEND = mark("Dotted: asks first; the rest does not. Click an agent or an effect to see it alone.")
 NOTHING = (
     "shield",
     mark("Nothing is on yet"),

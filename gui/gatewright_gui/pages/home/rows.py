@@ -24,13 +24,15 @@ _DOES = {
 }
 
 
-def does_words(risk: Risk) -> str:
-    """`deletes in desk, tmp`: what a call does, and where."""
+def does_words(risk: Risk, most: int = MOST_PLACES) -> str:
+    """`deletes in desk, tmp`: what a call does, and where; of places at most so many."""
     places = [one for one in risk.danger.places if one != "*"]
     does = tr(_DOES[risk.danger.effect])
     if not places:
         return tr("deletes data") if risk.danger.effect is Effect.DELETE else does
-    told = ", ".join(places[:MOST_PLACES]) + ("\u2026" if len(places) > MOST_PLACES else "")
+    told, more = ", ".join(places[:most]), len(places) - most
+    if more > 0:
+        told = tr("{names} and {count:,} more", names=told, count=more)
     if risk.danger.effect is Effect.SEND:
         return tr("{does} to {hosts}", does=does, hosts=told)
     return tr("{does} in {places}", does=does, places=told)
@@ -46,11 +48,6 @@ class RiskModel(RowModel[Risk]):
     def text(self, row: Risk, _column: int) -> str:
         """Tool and operation."""
         return row.danger.called
-
-    def second_line(self, row: Risk) -> str:
-        """The line below: its agents, and what they can do by it."""
-        agents = ", ".join(row.agents) if len(row.agents) < 3 else counted(len(row.agents), "agent", "agents")
-        return f"{agents} \u00b7 {does_words(row)}"
 
     def tip(self, row: Risk, _column: int) -> str:
         """All of it in words."""
@@ -84,10 +81,9 @@ class RiskDelegate(Delegate):
         return QRect(left, row.top() + (row.height() - high) // 2, metrics_width, high)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Ground, the operation, what it does, the button."""
+        """Ground, the operation with its agents, what it does, the button."""
         look, rect = current_look(), QRect(getattr(option, "rect"))  # noqa: B009
         risk: Risk = index.data(ROW)
-        model = index.model()
         paint_ground(painter, option)
         painter.save()
         button = self.button_rect(rect)
@@ -95,11 +91,17 @@ class RiskDelegate(Delegate):
         painter.setFont(look.mono_font)
         role = look.palette.verdict.deny.fg if risk.danger.effect is Effect.DELETE else look.palette.text
         painter.setPen(QColor(role))
-        painter.drawText(room, LEFT, line_text(painter.fontMetrics(), risk.danger.called, room.width()))
+        called = line_text(painter.fontMetrics(), risk.danger.called, room.width())
+        painter.drawText(room, LEFT, called)
+        taken = painter.fontMetrics().horizontalAdvance(called) + _PAD
         painter.setFont(look.small_font)
         painter.setPen(QColor(look.palette.muted))
-        below = model.second_line(risk) if isinstance(model, RiskModel) else ""
-        painter.drawText(room.translated(0, _LINE), LEFT, line_text(painter.fontMetrics(), below, room.width()))
+        agents = ", ".join(risk.agents) if len(risk.agents) < 3 else counted(len(risk.agents), "agent", "agents")
+        metrics, does = painter.fontMetrics(), does_words(risk)
+        if metrics.horizontalAdvance(does) > room.width():
+            does = does_words(risk, 1)
+        for words, place in ((agents, room.adjusted(taken, 0, 0, 0)), (does, room.translated(0, _LINE))):
+            painter.drawText(place, LEFT, line_text(metrics, words, place.width()))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(QColor(look.palette.border_strong), 1))
         painter.setBrush(QColor(look.palette.raised))
