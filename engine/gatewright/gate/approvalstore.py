@@ -1,8 +1,9 @@
 """Pending questions, their answers and the standing approvals (grants) of one workspace, shared by its processes.
 
-The gate looks approvals up here, and a PermissionBroker waits for answers. One file, ``approvals.sqlite`` in the state
-folder, a `SealedTable`. A question ends with its time, its withdrawal, or the process that waits; the question of a
-suspended call depends on no process, and its answer waits for the call that takes it.
+The gate looks approvals up here, and a PermissionBroker waits for answers. They are rows of one file,
+``approvals.sqlite`` in the state folder (a `SealedTable`), or of a shared state. A question ends with its time, its
+withdrawal, or the process that waits; the question of a suspended call depends on no process, and its answer waits for
+the call that takes it.
 
 A grant answers the asks that the operator saw and no others. Each ask has a key (its code, its place in the policy, its
 words), so a new or stricter ask, or one about another file, comes to the operator again. The kinds cover:
@@ -36,8 +37,9 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.late import once
 from gatewright.gate.approval import Approval, ApprovalRequest, Ask, Remember
-from gatewright.record.process import Lifeline, Presence, is_alive
-from gatewright.record.sealedtable import Change, SealedRow, SealedTable, Version
+from gatewright.gate.port import Life, Operators, Table, TableChange, Tables
+from gatewright.record.process import Lifeline, Presence
+from gatewright.record.sealedtable import SealedRow, SealedTable, Version
 
 
 @frozen
@@ -209,12 +211,18 @@ class ApprovalStore:
     and leave a note.
     """
 
-    def __init__(self, state: Path | None = None, keys: Path | None = None, *, clock: Clock | None = None) -> None:
-        self._folder = state
-        self._rows = SealedTable(None if state is None else state / FILE_NAME, keys, _KINDS, "approvals")
+    def __init__(
+        self, state: Path | Tables | None = None, keys: Path | None = None, *, clock: Clock | None = None
+    ) -> None:
+        self._rows: Table
+        self._lifeline: Life
+        self._presence: Operators
         self._clock = clock or SystemClock()
-        self._lifeline = Lifeline(state)
-        self._presence = Presence(state, keys)
+        if state is None or isinstance(state, Path):
+            self._rows = SealedTable(None if state is None else state / FILE_NAME, keys, _KINDS, "approvals")
+            self._lifeline, self._presence = Lifeline(state), Presence(state, keys)
+        else:
+            self._rows, self._lifeline, self._presence = state.table(_KINDS, "approvals")
         self._grants: tuple[Version, tuple[Grant, ...]] = ((), ())
 
     @property
@@ -445,7 +453,7 @@ class ApprovalStore:
             return ()
         return grants
 
-    def _remember(self, change: Change, request: ApprovalRequest, approval: Approval) -> Grant:
+    def _remember(self, change: TableChange, request: ApprovalRequest, approval: Approval) -> Grant:
         now_s = self._clock.wall_s()
         kind = approval.remember if approval.lasts else Remember.ONCE
         seconds = {Remember.ONCE: ONCE_S, Remember.DURATION: approval.seconds, Remember.SCOPE: SCOPE_S}[kind]
@@ -472,14 +480,14 @@ class ApprovalStore:
         change.put(SealedRow(_GRANT, grant.grant_id, grant.agent_id, grant.digest, "", grant.expires_wall_s, body))
         return grant
 
-    def _has_room(self, change: Change, request: ApprovalRequest, most: int) -> bool:
+    def _has_room(self, change: TableChange, request: ApprovalRequest, most: int) -> bool:
         """Tell whether one more call of the agent and user may wait: in a process, or suspended."""
         waiting = self._open_questions(change.rows)
         asked = [_request(row) for row in waiting if row.agent == request.agent_id]
         alike = [one for one in asked if (one.user_id, one.is_suspended) == (request.user_id, request.is_suspended)]
         return len(alike) < most and len(waiting) < MOST_QUESTIONS
 
-    def _void(self, change: Change, request_id: str, why: str) -> None:
+    def _void(self, change: TableChange, request_id: str, why: str) -> None:
         """Turn a suspended question, with its answer, into a stale one."""
         row = _one(change.rows, _REQUEST, request_id)
         if row is None:
@@ -501,12 +509,12 @@ class ApprovalStore:
         alive: list[SealedRow] = []
         for row in rows:
             if row.owner not in living:
-                living[row.owner] = self._folder is not None and is_alive(self._folder, row.owner)
+                living[row.owner] = self._lifeline.lives(row.owner)
             if living[row.owner] and not _is_over(row, wall_s):
                 alive.append(row)
         return alive
 
-    def _purge(self, change: Change) -> None:
+    def _purge(self, change: TableChange) -> None:
         """Drop expired rows; an answer stays for its waiting process while that lives."""
         wall_s = self._clock.wall_s()
         for row in change.rows:

@@ -6,7 +6,8 @@ Two implementations: SQLite files in a folder (`gate/audit.py`, `gate/history.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import field
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +20,7 @@ from gatewright.gate.chain import AuditReport, AuditRow, RowKind
 from gatewright.gate.history import Window
 from gatewright.gate.session import Reservation, Session
 from gatewright.policy.rule import RateLimit
+from gatewright.record.sealedtable import SealedRow, Version
 
 Columns = tuple[str, str, str, str, str, str, str]
 """A row without number, time and MAC: kind, call id, agent, session, tool, operation, body."""
@@ -142,4 +144,102 @@ class Rates(Protocol):
 
     def close(self) -> None:
         """Close what is open."""
+        ...
+
+
+class TableChange(Protocol):
+    """An open transaction on a table."""
+
+    @property
+    def rows(self) -> tuple[SealedRow, ...]:
+        """The rows that counted at its start."""
+        ...
+
+    def put(self, row: SealedRow) -> None:
+        """Add a row, or replace the one of the same kind and id."""
+        ...
+
+    def delete(self, rows: Iterable[SealedRow]) -> None:
+        """Delete rows."""
+        ...
+
+
+class Table(Protocol):
+    """Rows that come and go, such as questions and answers. Methods raise WorkspaceError."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The faults found so far, for the operator."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Record a fault for the operator."""
+        ...
+
+    def version(self) -> Version:
+        """A value that changes with any change of a row; empty before the first."""
+        ...
+
+    def rows(self) -> tuple[SealedRow, ...]:
+        """Every row that counts, read once for each version."""
+        ...
+
+    def changing(self) -> AbstractContextManager[TableChange]:
+        """A transaction that excludes other writers, and writes all or nothing."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open."""
+        ...
+
+
+class Life(Protocol):
+    """Shows other processes that this one lives, while anything depends on it."""
+
+    def hold(self, what: str) -> str:
+        """Return the owner, on whose life ``what`` depends from now on. Raises WorkspaceError."""
+        ...
+
+    def release_on_error(self, what: str) -> AbstractContextManager[None]:
+        """Release ``what`` if the body fails to store it."""
+        ...
+
+    def let_go(self, what: str) -> None:
+        """Release ``what``."""
+        ...
+
+    def lives(self, owner: str) -> bool:
+        """Tell whether the process of that owner lives. Raises WorkspaceError."""
+        ...
+
+    def close(self) -> None:
+        """Release everything."""
+        ...
+
+
+class Operators(Protocol):
+    """The operators who are there to answer, in any process. Methods raise WorkspaceError."""
+
+    def begin(self, operator: str) -> None:
+        """Announce an operator, until ``end``, ``close`` or the end of the process."""
+        ...
+
+    def end(self, operator: str) -> None:
+        """Withdraw the operator."""
+        ...
+
+    def is_anybody(self) -> bool:
+        """Tell whether an operator is present."""
+        ...
+
+    def close(self) -> None:
+        """Withdraw every operator of this object."""
+        ...
+
+
+class Tables(Protocol):
+    """A state that makes its tables by itself."""
+
+    def table(self, kinds: Collection[str], name: str) -> tuple[Table, Life, Operators]:
+        """The table of that name with rows of these kinds, the life of this process, and who is there to answer."""
         ...

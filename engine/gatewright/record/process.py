@@ -184,6 +184,10 @@ class Lifeline:
             self._hanging.add(what)
             return "" if self._folder is None else self._owner
 
+    def lives(self, owner: str) -> bool:
+        """Tell whether the process of that owner lives; never in memory, where no owner is another."""
+        return self._folder is not None and is_alive(self._folder, owner, self._mark)
+
     @property
     def is_held(self) -> bool:
         """True while anything depends on it."""

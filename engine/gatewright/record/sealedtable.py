@@ -259,25 +259,16 @@ class _Side:
         return hmac.digest(self._key, b"rows\0" + listed, "sha256").hex().encode()
 
 
-class SealedTable:
-    """The rows of the file at ``path``, which the first change creates; None means in memory.
+class FaultNotes:
+    """The faults of a table that were found so far, for the operator. Any thread may call the methods."""
 
-    ``kinds``: the kinds of the rows; ``what``: a word for them, which is also part of the key. Any thread may call the
-    methods, which raise WorkspaceError. Reading has its own connection and never waits for a writer.
-    """
-
-    def __init__(self, path: Path | None, keys: Path | None, kinds: Collection[str], what: str) -> None:
-        self._path = path
-        self._kinds = json.dumps(sorted(kinds))
-        self._writer = _Side(path, keys, what)
-        self._reader = self._writer if path is None else _Side(path, keys, what)
-        self._read: tuple[Version, tuple[SealedRow, ...]] = (), ()
+    def __init__(self) -> None:
         self._noting = fork_safe_lock()
         self._notes: dict[str, None] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The faults found so far, for the operator."""
+        """The faults found so far."""
         with self._noting:
             return tuple(self._notes)
 
@@ -287,6 +278,22 @@ class SealedTable:
             if text not in self._notes and len(self._notes) < _MOST_NOTES:
                 self._notes[text] = None
                 _log.warning("a state file has a fault: %s", text)
+
+
+class SealedTable(FaultNotes):
+    """The rows of the file at ``path``, which the first change creates; None means in memory.
+
+    ``kinds``: the kinds of the rows; ``what``: a word for them, which is also part of the key. Any thread may call the
+    methods, which raise WorkspaceError. Reading has its own connection and never waits for a writer.
+    """
+
+    def __init__(self, path: Path | None, keys: Path | None, kinds: Collection[str], what: str) -> None:
+        super().__init__()
+        self._path = path
+        self._kinds = json.dumps(sorted(kinds))
+        self._writer = _Side(path, keys, what)
+        self._reader = self._writer if path is None else _Side(path, keys, what)
+        self._read: tuple[Version, tuple[SealedRow, ...]] = (), ()
 
     def version(self) -> Version:
         """A value that changes with any change of a row; empty without a file."""

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import os
 import select
+import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import astuple
 from importlib.util import find_spec
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
+from gatewright.base.amount import new_id
 from gatewright.base.errors import NotSupported, WorkspaceError
 from gatewright.record.folder import STATE_VARIABLE, URLS
 from gatewright.record.process import fork_safe_lock, renew_after_fork, require_whole
+from gatewright.record.sealedtable import FaultNotes, SealedRow, Version
 
 if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
     raise NotSupported("a shared state needs the extra `fleet`: pip install 'gatewright[fleet]'")
@@ -123,6 +127,10 @@ class SharedState:
         """A transaction, all or nothing. If its commit fails, nobody knows whether it happened."""
         with self.failing(refusal), self._borrowed() as connection, connection.transaction():
             yield connection
+
+    def table(self, kinds: Collection[str], name: str) -> tuple[SharedTable, SharedLifeline, SharedPresence]:
+        """The table of that name with rows of these kinds, the life of this process, and who is there to answer."""
+        return SharedTable(self, kinds, name), SharedLifeline(self, name), SharedPresence(self)
 
     def close(self) -> None:
         """Close every connection."""
@@ -253,3 +261,171 @@ def shared_url(explicit: object = None) -> str | None:
     """The URL of a shared state: ``explicit``, else GATEWRIGHT_STATE; None if neither is such a URL."""
     named = str(explicit or os.environ.get(STATE_VARIABLE) or "")
     return named if named.startswith(URLS) else None
+
+
+_BEAT_S = 10.0
+_LIVING_S = 0.5
+_LIVING = "SELECT * FROM gatewright.living(%s)"
+_PUT = "SELECT gatewright.put_row(%s, %s, %s, %s, %s, %s, %s, %s)"
+
+
+class SharedChange:
+    """An open transaction on a table; ``rows``: the rows at its start."""
+
+    def __init__(self, connection: SharedConnection, name: str, rows: tuple[SealedRow, ...]) -> None:
+        self.rows = rows
+        self._connection = connection
+        self._name = name
+
+    def put(self, row: SealedRow) -> None:
+        """Add a row, or replace the one of the same kind and id."""
+        self._connection.execute(_PUT, (self._name, *astuple(row)))
+
+    def delete(self, rows: Iterable[SealedRow]) -> None:
+        """Delete rows."""
+        for row in list(rows):
+            self._connection.execute("SELECT gatewright.delete_row(%s, %s, %s)", (self._name, row.kind, row.row_id))
+
+
+class SharedTable(FaultNotes):
+    """A table of rows that come and go, as `SealedTable` is one in a file; roles protect it in place of seals."""
+
+    def __init__(self, state: SharedState, kinds: Collection[str], name: str) -> None:
+        super().__init__()
+        self._state = state
+        self._kinds = frozenset(kinds)
+        self._name = name
+        self._read: tuple[Version, tuple[SealedRow, ...]] = (), ()
+
+    def version(self) -> Version:
+        """A value that changes with any change of a row; empty before the first."""
+        ((version,),) = self._state.ask("SELECT gatewright.table_version(%s)", (self._name,))
+        return (int(version),) if version else ()
+
+    def rows(self) -> tuple[SealedRow, ...]:
+        """Every row, read once for each version."""
+        version = self.version()
+        known, rows = self._read
+        if known != version:
+            rows = self._known(self._state.ask("SELECT * FROM gatewright.table_rows(%s)", (self._name,)))
+            self._read = version, rows
+        return rows
+
+    @contextmanager
+    def changing(self) -> Generator[SharedChange]:
+        """A transaction that excludes other writers of the table, and writes all or nothing."""
+        with self._state.transaction() as connection:
+            connection.execute("SELECT gatewright.hold_table(%s)", (self._name,))
+            found = connection.execute("SELECT * FROM gatewright.table_rows(%s)", (self._name,)).fetchall()
+            yield SharedChange(connection, self._name, self._known(found))
+
+    def close(self) -> None:
+        """Close nothing: the state is closed by whoever opened it."""
+
+    def _known(self, found: Iterable[Row]) -> tuple[SealedRow, ...]:
+        return tuple(SealedRow(*fields) for fields in found if fields[0] in self._kinds)
+
+
+class SharedLifeline:
+    """Shows other processes that this one lives, while anything depends on it, as `Lifeline` does by a file.
+
+    A thread says so every ten seconds; `gatewright_resources/state` says when others take it for gone. ``role``: what
+    the process is alive as.
+    """
+
+    def __init__(self, state: SharedState, role: str) -> None:
+        self._state, self._role = state, role
+        self._lock = fork_safe_lock()
+        self._living: tuple[float, frozenset[str]] = float("-inf"), frozenset()
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Become another owner in a child, without dependents."""
+        self._owner = new_id("owner")
+        self._hanging: set[str] = set()
+        self._ends = threading.Event()
+        self._beats: threading.Thread | None = None
+
+    def hold(self, what: str) -> str:
+        """Return the owner, on whose life ``what`` depends from now on. Raises WorkspaceError."""
+        with self._lock:
+            if self._beats is None:
+                self._beat()
+                self._ends = threading.Event()
+                self._beats = threading.Thread(target=self._go_on, args=(self._ends,), name="alive", daemon=True)
+                self._beats.start()
+            self._hanging.add(what)
+            return self._owner
+
+    @contextmanager
+    def release_on_error(self, what: str) -> Generator[None]:
+        """Release ``what`` if the body fails to store it."""
+        try:
+            yield
+        except BaseException:
+            self.let_go(what)
+            raise
+
+    def let_go(self, what: str) -> None:
+        """Release ``what``; with the last dependent the process counts as gone."""
+        with self._lock:
+            self._hanging.discard(what)
+            if not self._hanging:
+                self._end()
+
+    def lives(self, owner: str) -> bool:
+        """Tell whether the process of that owner lives. Raises WorkspaceError."""
+        return owner in self.living()
+
+    def living(self) -> frozenset[str]:
+        """The owners that live, as of the last half second. Raises WorkspaceError."""
+        at_s, living = self._living
+        if time.monotonic() - at_s > _LIVING_S:
+            living = frozenset(str(owner) for (owner,) in self._state.ask(_LIVING, (self._role,)))
+            self._living = time.monotonic(), living
+        return living
+
+    def close(self) -> None:
+        """Release everything."""
+        with self._lock:
+            self._hanging.clear()
+            self._end()
+
+    def _beat(self) -> None:
+        self._state.ask("SELECT gatewright.beat(%s, %s)", (self._owner, self._role))
+
+    def _go_on(self, ends: threading.Event) -> None:
+        while not ends.wait(_BEAT_S):
+            with suppress(WorkspaceError):  # the next beat may get through
+                self._beat()
+
+    def _end(self) -> None:
+        if self._beats is not None:
+            self._ends.set()
+            self._beats = None
+            with suppress(WorkspaceError):  # then others wait until it counts as gone
+                self._state.ask("SELECT gatewright.end_process(%s)", (self._owner,))
+
+
+class SharedPresence:
+    """The operators of a shared state, who are present while their process lives."""
+
+    def __init__(self, state: SharedState) -> None:
+        self._lifeline = SharedLifeline(state, "operator")
+
+    def begin(self, operator: str) -> None:
+        """Announce the operator, until ``end``, ``close`` or the end of the process. Raises WorkspaceError."""
+        self._lifeline.hold(operator)
+
+    def end(self, operator: str) -> None:
+        """Withdraw the operator."""
+        self._lifeline.let_go(operator)
+
+    def is_anybody(self) -> bool:
+        """Tell whether an operator is present, in any process. Raises WorkspaceError."""
+        return bool(self._lifeline.living())
+
+    def close(self) -> None:
+        """Withdraw every operator of this object."""
+        self._lifeline.close()

@@ -332,13 +332,101 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   WHERE one.tenant = gatewright.tenant() AND one.call_id = call AND one.call_id > 'claim-' ORDER BY one.position
 $$;
 
+-- Rows that come and go: questions, answers and standing approvals. `version` counts the changes of a table of them.
+
+CREATE TABLE tables (tenant text, name text, version bigint NOT NULL DEFAULT 0, PRIMARY KEY (tenant, name));
+CREATE TABLE items (
+  tenant text, name text, kind text, row_id text, agent text NOT NULL, digest text NOT NULL, owner text NOT NULL,
+  until_s float8, body text NOT NULL, PRIMARY KEY (tenant, name, kind, row_id),
+  FOREIGN KEY (tenant, name) REFERENCES tables
+);
+
+CREATE FUNCTION table_version(table_name text) RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(
+    (SELECT version FROM gatewright.tables WHERE tenant = gatewright.tenant() AND name = table_name), 0
+  )
+$$;
+
+CREATE FUNCTION table_rows(table_name text)
+RETURNS TABLE (kind text, row_id text, agent text, digest text, owner text, until_s float8, body text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT one.kind, one.row_id, one.agent, one.digest, one.owner, one.until_s, one.body FROM gatewright.items AS one
+  WHERE one.tenant = gatewright.tenant() AND one.name = table_name ORDER BY one.kind, one.row_id
+$$;
+
+-- Excludes other writers of the table until the transaction ends.
+CREATE FUNCTION hold_table(table_name text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  INSERT INTO gatewright.tables AS one (tenant, name) VALUES (gatewright.tenant(), table_name)
+  ON CONFLICT ON CONSTRAINT tables_pkey DO UPDATE SET version = one.version
+$$;
+
+-- Whoever runs agents may ask, and spend; to answer, and to let an answer stand, takes that duty.
+CREATE FUNCTION put_row(
+  table_name text, row_kind text, id text, of_agent text, of_digest text, of_owner text, until float8, content text
+) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF row_kind IN ('answer', 'grant') AND NOT pg_has_role(session_user, 'gatewright_answerer', 'USAGE') THEN
+    RAISE 'the role % may not answer questions', session_user USING ERRCODE = 'GW005';
+  END IF;
+  PERFORM gatewright.hold_table(table_name);
+  INSERT INTO gatewright.items VALUES
+    (gatewright.tenant(), table_name, row_kind, id, of_agent, of_digest, of_owner, until, content)
+  ON CONFLICT ON CONSTRAINT items_pkey DO UPDATE SET agent = excluded.agent, digest = excluded.digest,
+    owner = excluded.owner, until_s = excluded.until_s, body = excluded.body;
+  PERFORM gatewright.table_changed(table_name, id);
+END $$;
+
+CREATE FUNCTION delete_row(table_name text, row_kind text, id text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM gatewright.hold_table(table_name);
+  DELETE FROM gatewright.items
+    WHERE tenant = gatewright.tenant() AND name = table_name AND kind = row_kind AND row_id = id;
+  PERFORM gatewright.table_changed(table_name, id);
+END $$;
+
+-- Counts the change, and wakes those who wait for one; they hear ids and nothing else.
+CREATE FUNCTION table_changed(table_name text, id text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  UPDATE gatewright.tables SET version = version + 1 WHERE tenant = gatewright.tenant() AND name = table_name;
+  SELECT pg_notify('gatewright_' || md5(gatewright.tenant()), table_name || ' ' || left(id, 200))
+$$;
+
+-- The processes that others depend on. One that has said nothing for two minutes is gone: a database may be away for one.
+
+CREATE TABLE processes (
+  tenant text, owner text, role text NOT NULL, seen timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (tenant, owner)
+);
+
+CREATE FUNCTION beat(owner_id text, in_role text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  INSERT INTO gatewright.processes VALUES (gatewright.tenant(), owner_id, in_role, clock_timestamp())
+  ON CONFLICT ON CONSTRAINT processes_pkey DO UPDATE SET seen = excluded.seen
+$$;
+
+CREATE FUNCTION end_process(owner_id text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  DELETE FROM gatewright.processes WHERE tenant = gatewright.tenant()
+    AND (owner = owner_id OR seen < clock_timestamp() - interval '1 day')
+$$;
+
+CREATE FUNCTION living(in_role text) RETURNS SETOF text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT owner FROM gatewright.processes WHERE tenant = gatewright.tenant() AND role = in_role
+    AND seen > clock_timestamp() - interval '120 seconds'
+$$;
+
 -- Who may do what. Everything belongs to gatewright_owner, and nobody else may touch a table, except to read the log.
 
 DO $$
 DECLARE
   one text;
 BEGIN
-  FOREACH one IN ARRAY ARRAY['members', 'secrets', 'rates', 'starts', 'writers', 'heads', 'rows'] LOOP
+  FOREACH one IN ARRAY ARRAY['members', 'secrets', 'rates', 'starts', 'writers', 'heads', 'rows', 'tables', 'items', 'processes'] LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', one);
     EXECUTE format('CREATE POLICY owner ON %I TO gatewright_owner USING (true) WITH CHECK (true)', one);
   END LOOP;
@@ -353,4 +441,7 @@ GRANT EXECUTE ON FUNCTION digest_key(), peek(text, float8), take(text[], bigint[
   give_back(text[], float8[], bigint[], float8), introduce(text, text, bytea), open_epoch(text), hold(text[]),
   append(text, int, bigint, text, text[], text[], text[], text[], text[], text[], text[], text[], text[], bytea),
   head(text, int), session_rows(text, bigint), claimed_rows(text) TO gatewright_gateway;
+GRANT EXECUTE ON FUNCTION table_version(text), table_rows(text), hold_table(text), beat(text, text), end_process(text),
+  living(text), put_row(text, text, text, text, text, text, float8, text), delete_row(text, text, text)
+  TO gatewright_gateway, gatewright_answerer;
 GRANT EXECUTE ON FUNCTION enroll(text) TO gatewright_publisher;
