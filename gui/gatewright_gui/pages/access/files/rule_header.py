@@ -69,7 +69,7 @@ class RuleHeader(SectionHeader):
         self.picker.setCurrentIndex(self.picker.findData(chosen))
         self.picker.setVisible(len(shown) > 1)
         is_named = chosen and len(shown) <= 1
-        self.set_title(tr("Rules for files in {source}", source=chosen) if is_named else tr("Rules for files in"))
+        self.set_title(tr("Rules in {source}", source=chosen) if is_named else tr("Rules in"))
 
     def choose_source(self, source_id: str) -> None:
         """Show another one as chosen."""
