@@ -69,7 +69,8 @@ class PageRow:
     """A page as a row of a table: of the window's places, or of the tabs of one.
 
     `icon`: "" for a tab; `works_without_policy`: usable while the policy has errors; `words`: by what else the palette
-    finds it; `tabs`: the pages in it, of which one is shown; `at_foot`: stands at the foot of the rail.
+    finds it; `tabs`: the pages in it, of which one is shown; `at_foot`: stands at the foot of the rail; `is_read`: one
+    looks and tries there, and no room is kept for what an edit changes.
     """
 
     key: str
@@ -80,6 +81,7 @@ class PageRow:
     words: str = ""
     tabs: tuple["PageRow", ...] = ()
     at_foot: bool = False
+    is_read: bool = False
 
 
 class TabbedPage(Page):

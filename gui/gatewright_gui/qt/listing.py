@@ -18,9 +18,9 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QS
 
 from gatewright_gui.qt.language import key_names, tr
 from gatewright_gui.qt.layout import named
-from gatewright_gui.qt.look import Role, current_look, role_hex, tie_icon
+from gatewright_gui.qt.look import Role, current_look, role_colour, role_hex, tie_icon
 from gatewright_gui.qt.menu import add_action, popup_menu
-from gatewright_gui.qt.plaintext import button_text, label_text, tip_text
+from gatewright_gui.qt.plaintext import LEFT, button_text, label_text, line_text, tip_text
 from gatewright_gui.qt.prose import paint_prose
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.button import WordButton
@@ -35,6 +35,8 @@ _LONGEST_WORDS = 60
 _FEW = 8
 """So many rows are found again one by one."""
 _MARK, _GAP, _PAD = 16, 4, 8
+_LEAST_MORE = 60
+"""Pixels that words behind those of a cell need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,11 @@ class ListingModel(RowModel[R]):
         """Cells."""
         return self.columns[column].text(row)
 
+    def more(self, row: R, column: int) -> str:
+        """Words behind those of a cell, as far as there is room for them."""
+        del row, column
+        return ""
+
     def tip(self, row: R, column: int) -> str:
         """The words of the column, else all of the row."""
         return (self.columns[column].tip or self.whole)(row)
@@ -159,6 +166,9 @@ class ColumnDelegate(Delegate):
         row, column = index.data(ROW), self._columns[index.column()]
         if row is None or not column.is_prose:
             super().paint(painter, option, index)
+            if row is not None:
+                model = cast("ListingModel[Any]", index.model())
+                self._paint_more(painter, option, index, model.more(row, index.column()))
             return
         look, rect = current_look(), QRect(getattr(option, "rect"))  # noqa: B009
         paint_ground(painter, option)
@@ -173,6 +183,16 @@ class ColumnDelegate(Delegate):
         painter.setPen(QColor(role_hex(look.palette, column.role(row) or "text")))
         paint_prose(painter, QRect(left, rect.top(), rect.right() - left - _GAP, rect.height()), column.text(row))
         painter.restore()
+
+    def _paint_more(self, painter: QPainter, option: QStyleOptionViewItem, index: Index, words: str) -> None:
+        rect = QRect(getattr(option, "rect"))  # noqa: B009
+        rect.setLeft(rect.left() + self.sizeHint(option, index).width())
+        rect.setRight(rect.right() - _GAP)
+        if words and rect.width() >= _LEAST_MORE:
+            painter.save()
+            painter.setPen(role_colour("muted"))
+            painter.drawText(rect, LEFT, line_text(painter.fontMetrics(), words, rect.width()))
+            painter.restore()
 
 
 class _View(TableView):

@@ -240,7 +240,7 @@ def _answer_words(said: Mapping[str, Any]) -> str:
         words = tr("allowed in its session by {who}", who=who)
     else:
         words = tr("allowed once by {who}", who=who)
-    return ", ".join((words, tr("scope {scope}", scope=said["scope"]))) if said.get("scope") else words
+    return ", ".join((words, tr("consent group {group}", group=said["scope"]))) if said.get("scope") else words
 
 
 def _result_words(call: LoggedCall, ended: Mapping[str, Any]) -> str:

@@ -115,11 +115,10 @@ class PendingApproval:
     def scope_words(self) -> str:
         """The reach of an answer for this scope."""
         if self.scope is not None:
-            scope = visible(self.scope)
-            what = tr("Everything that asks for consent to `{scope}` in this session", scope=scope)
+            what = tr("Every call of this session in the consent group `{group}`", group=visible(self.scope))
         else:
             what = reach_of(self.called, self.about, tr("in this session only"))
-        return tr("{what}, for {days} days", what=what, days=SCOPE_DAYS)
+        return tr("{what}, for at most {days} days", what=what, days=SCOPE_DAYS)
 
     @property
     def asker(self) -> str:
@@ -244,7 +243,7 @@ def standing_of(grant: Grant) -> Standing:
     places = any(grant.about)
     match grant.kind:
         case Remember.SCOPE if grant.scope is not None:
-            what, where = tr("consent to {scope}", scope=visible(grant.scope)), tr("in this session")
+            what, where = tr("consent group {group}", group=visible(grant.scope)), tr("in this session")
         case Remember.SCOPE:
             what, where = _at_places(called, grant.about), tr("in this session")
         case Remember.DURATION if grant.approved:

@@ -128,6 +128,8 @@ class ImpactStrip(QWidget):
     details_requested = Signal()
     undo_requested = Signal()
     redo_requested = Signal()
+    told = Signal()
+    """Whether it says something may be another."""
 
     def __init__(self, document: Document, deriver: Deriver, tasks: TaskOwner) -> None:
         super().__init__()
@@ -165,6 +167,11 @@ class ImpactStrip(QWidget):
         return self.words.text()
 
     @property
+    def says_something(self) -> bool:
+        """Tell whether something was edited or changed."""
+        return self._step is not None or bool(self._note)
+
+    @property
     def is_counting(self) -> bool:
         """Tell whether numbers are still to come."""
         return self._step is not None and not self._fault and None in {self._impact, self._model, self._calls}
@@ -172,7 +179,7 @@ class ImpactStrip(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         """A dark ground once something was edited."""
         del event
-        if self._step is not None or self._note:
+        if self.says_something:
             look = current_look()
             painter = QPainter(self)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -239,7 +246,7 @@ class ImpactStrip(QWidget):
     def _show(self) -> None:
         step = self._step
         is_edited = step is not None
-        self.words.is_quiet = not is_edited and not self._note
+        self.words.is_quiet = not self.says_something
         self.words.setEnabled(is_edited)
         self.words.setFocusPolicy(Qt.FocusPolicy.StrongFocus if is_edited else Qt.FocusPolicy.NoFocus)
         self.undo_button.is_quiet = False
@@ -254,6 +261,7 @@ class ImpactStrip(QWidget):
             name = step.edit.name.replace("`", "")
             self.undo_button.set_pieces([(_LINK, word)], f"{word}: {name}")
         self.update()
+        self.told.emit()
 
     def _pieces(self) -> list[Piece]:
         if self._impact is None:

@@ -248,6 +248,7 @@ class MainWindow(QMainWindow):
         self.impact.undo_requested.connect(self.undo)
         self.impact.redo_requested.connect(self.redo)
         self.impact.details_requested.connect(self.show_last_edit)
+        self.impact.told.connect(self._make_room_for_impact)
 
     # what comes into being when it is first needed
 
@@ -328,6 +329,7 @@ class MainWindow(QMainWindow):
         if key == "problems":
             self.upkeep.look_again()
         self.asking.set_away(is_away=key == "activity")
+        self._make_room_for_impact()
         self._tell_trail()
 
     def _focus_page(self, _checked: bool = False) -> None:
@@ -384,7 +386,12 @@ class MainWindow(QMainWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Leave the room of the line after an edit to the page where height is short."""
         super().resizeEvent(event)
-        self.impact.setVisible(self.height() >= _LOW)
+        self._make_room_for_impact()
+
+    def _make_room_for_impact(self) -> None:
+        """Keep the room where something can be edited, and elsewhere once something was."""
+        is_wanted = self.impact.says_something or not self.shelf.current_row.is_read
+        self.impact.setVisible(is_wanted and self.height() >= _LOW)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
         """A file may be dropped, except while something else has to be answered."""

@@ -104,13 +104,21 @@ PAGES = (
         words=mark("am I safe, all agents, risks, what waits, who can do what, calls today, unused rights"),
     ),
     PageRow("access", "users", mark("Access"), lambda context: AccessPage(context, ACCESS), tabs=ACCESS),
-    PageRow("try", "terminal", mark("Try"), _try, words=mark("console: make a call, decide it, run it in a copy")),
+    PageRow(
+        "try",
+        "terminal",
+        mark("Try"),
+        _try,
+        words=mark("console: make a call, decide it, run it in a copy"),
+        is_read=True,
+    ),
     PageRow(
         "activity",
         "history",
         mark("Activity"),
         _activity,
         words=mark("approvals, what waits, standing answers, audit log of calls: denied, allowed, asked, history, why"),
+        is_read=True,
     ),
     PageRow("servers", "plug", mark("Servers"), _servers, words=mark("MCP servers, coding agents, clients, catalogs")),
     PageRow(

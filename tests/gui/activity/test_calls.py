@@ -215,6 +215,23 @@ async def test_what_the_log_says_nothing_of_has_no_column_and_what_it_says_is_wh
         assert page.view.fontMetrics().horizontalAdvance(words) + 20 <= page.view.columnWidth(VERDICT), words
 
 
+async def test_reason_of_a_denial_stands_behind_the_verdict_where_it_has_no_column(
+    window: MainWindow, policy: Path
+) -> None:
+    page = await page_of(window, 0)
+    await make_calls(policy)
+    await until(lambda: page.model.rowCount() == 3 and page.model.row_at(0) is not None)
+    denied, allowed = page.model.row_at(0), page.model.row_at(1)
+    assert denied is not None
+    assert allowed is not None
+    await until(lambda: page.view.isColumnHidden(REASON))
+    assert page.model.more(denied, VERDICT) == denied.reason != ""
+    assert not page.model.more(allowed, VERDICT)
+    window.resize(1920, 1000)
+    await until(lambda: not page.view.isColumnHidden(REASON))
+    assert not page.model.more(denied, VERDICT)
+
+
 async def test_command_is_told_from_both_ends_and_whole_in_its_tip(window: MainWindow, policy: Path) -> None:
     command = f"cd packages/server && {'npm run test:unit && ' * 12}git status | tail -n 20"
     given: dict[str, JsonValue] = {"command": command, "description": "Runs all tests"}

@@ -78,8 +78,12 @@ def test_call_that_went_on_is_read_again(qtbot: QtBot) -> None:
     asking.model.take([call_of(2, ended=""), call_of(1)])
     before = asking.model.index(0, VERDICT).data()
     asking.model.set_found(found_of(range(1, 3), changed=2))
-    asking.look(0)
 
     assert before == "allowed, no end"
+    assert asking.model.index(0, VERDICT).data() == before, "it stays until it is read"
+    assert [asking.model.is_read(number) for number in (2, 1)] == [False, True]
+    turn_until(lambda: asking.asked, "the row to be asked for")
+    asking.model.take([call_of(number) for number in asking.asked[-1]])
+    assert asking.model.is_read(2)
     assert asking.model.index(0, VERDICT).data() == "allowed"
     assert asking.asked[-1] == (2, 1)

@@ -203,6 +203,25 @@ async def test_question_shows_arguments_change_reasons_with_lines_and_who_asks(d
     assert deployed.window.shelf.current_key == "text"
 
 
+async def test_reason_of_the_one_call_that_waits_stands_below_it_and_an_answer_leaves_no_gap(
+    deployed: Deployed,
+) -> None:
+    page = deployed.page
+    deployed.window.show_page("activity")
+    call = await deployed.ask(APPEND)
+    await until(page.band.reason.isVisible)
+    assert page.band.reason.text == "a person must allow file (consent group: record)"
+    assert page.question.isVisible()
+    await until(lambda: any(line.item != page.detail.waits for line in page.list.chosen))
+
+    page.band.rows[0].deny_button.click()
+    assert page.detail.header.title == "file.append", "the call stays until what came of it is read"
+    await call
+    await until(lambda: page.detail.detail is not None)
+    assert page.detail.verdict.text == "denied"
+    assert not page.band.reason.isVisible()
+
+
 async def test_reach_of_every_answer_is_whole_in_a_small_window(deployed: Deployed) -> None:
     window = deployed.window
     window.show_page("activity")
@@ -414,7 +433,7 @@ async def test_answers_that_stand_are_listed_with_their_uses_found_and_taken_bac
     model = page.model
     await until(lambda: model.rowCount() == 1 and model.index(0, TOOK).data() == "2 times")
     said = [model.index(0, column).data() for column in (AGENT, CALL, VERDICT, REASON, CLIENT)]
-    assert said == ["operator", "consent to record in this session", "allowed", "in 30 d", "a person in the app"]
+    assert said == ["operator", "consent group record in this session", "allowed", "in 30 d", "a person in the app"]
     heads = [model.headerData(column, Qt.Orientation.Horizontal) for column in (TIME, CALL, REASON, CLIENT, TOOK)]
     assert heads == ["Given", "What", "Ends", "By", "Used today"]
     QTest.keyClicks(page.filters.search, "nonsense")
@@ -481,7 +500,7 @@ async def test_calls_that_asked_are_listed_with_answer_and_outcome(deployed: Dep
     await until(lambda: model.index(0, VERDICT).data() == "allowed")
     rows = [[model.index(row, column).data() for column in (AGENT, VERDICT, REASON)] for row in range(2)]
     assert rows == [
-        ["operator", "allowed", "allowed once by a person in the app, scope record"],
+        ["operator", "allowed", "allowed once by a person in the app, consent group record"],
         ["operator", "denied", "a person in the app did not approve the call"],
     ]
     assert deployed.seen("activity.back") is None

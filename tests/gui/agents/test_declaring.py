@@ -51,9 +51,7 @@ async def opened_dialog(window: MainWindow, tool: str) -> DeclareDialog:
 
 def opened_details(window: MainWindow) -> StepModel:
     """The steps of Why with everything behind them."""
-    why = agents_page(window).inspector.why
-    why.more.setChecked(True)
-    return why.model
+    return agents_page(window).inspector.why.model
 
 
 def menu_of(window: MainWindow) -> dict[str, bool]:

@@ -116,7 +116,7 @@ async def test_limits_of_an_operation_say_value_scope_and_where_they_come_from(s
     assert shown.limits() == [
         ("Max calls", "40 calls in a session", "all operations"),
         ("Pause", "100 ms from start to start", "all operations"),
-        ("Asks first", "scope record", "only append"),
+        ("Asks first", "consent group record", "only append"),
         ("Rate", "100 per 1 h, over all sessions", "all operations"),
     ]
     where = shown.limit("Rate", Column.WHERE)
@@ -574,6 +574,20 @@ async def test_why_is_a_sentence_and_at_most_four_steps_and_leaves_out_what_was_
                 assert not any("it depends on" in step.text for step in steps), "the sentence says it"
                 seen += 1
     assert seen > 200
+
+
+async def test_a_right_that_depends_on_the_block_says_so_among_its_steps_and_leads_to_memory(shown: Shown) -> None:
+    shown.window.selection.choose_agent("archivist")
+    await choose(shown, "why", "block")
+    why = shown.pane.why
+    assert why.sentence.text().startswith("On, but it depends on the block: ")
+    steps = [step.text for step in why.model.rows]
+    at = steps.index("the level of the block decides, block by block")
+    assert why.model.rows[at].where == "Memory"
+    assert steps[-1].startswith("the tool's own: "), "details stand below"
+    why.view.chosen.emit(why.model.index(at, 0))
+    await settled(shown.window)
+    assert shown.window.shelf.current_key == "memory"
 
 
 async def test_a_tool_says_how_many_of_its_operations_ask_and_the_gate_lets_none_of_these_through(shown: Shown) -> None:

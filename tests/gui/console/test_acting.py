@@ -55,7 +55,10 @@ async def test_bar_says_what_each_answer_covers_before_it_is_given(page: TrialPa
     said = "file.delete of drafts/report.md by operator, in any session"
     assert bar.reach[bar.while_button].text() == said
     assert bar.while_button.accessibleDescription() == said
-    assert bar.reach[bar.scope_button].text() == "file.delete of drafts/report.md in this session only, for 30 days"
+    assert (
+        bar.reach[bar.scope_button].text()
+        == "file.delete of drafts/report.md in this session only, for at most 30 days"
+    )
     bar.menu.actions()[0].trigger()
     await settled(page, 1)
     await until(lambda: "file.delete of drafts/report.md" in names(page))

@@ -69,7 +69,8 @@ async def test_bar_has_four_answers_and_the_one_that_denies_comes_first(page: Tr
     assert places == sorted(places)
     assert bar.scope_button.text() == "Allow in this session"
     assert (
-        bar.reach[bar.scope_button].text() == "Everything that asks for consent to record in this session, for 30 days"
+        bar.reach[bar.scope_button].text()
+        == "Every call of this session in the consent group record, for at most 30 days"
     )
     assert "waits until it is answered" in bar.about
     assert "tier side effects" in bar.about
@@ -244,7 +245,7 @@ async def test_call_that_asks_and_what_stands_after_it_move_nothing_beside_them(
     bar.scope_button.click()
     await settled(page, 1)
     await page.console.look_at_session("operator")
-    assert "consent to record" in " ".join(names(page))
+    assert "consent group record" in " ".join(names(page))
     await laid_out()
     assert places() == before, "while the answer stands"
     call(page, **DELETE)

@@ -131,6 +131,32 @@ async def test_page_that_nobody_touched_finds_no_fault_and_offers_one_example_by
     await until(lambda: form.verdict == "`read` needs `path`")
 
 
+async def test_decide_stands_out_until_there_is_a_verdict_on_what_is_filled_in(page: TrialPage) -> None:
+    def kinds() -> tuple[object, object]:
+        return page.decide_button.property("kind"), page.run_button.property("kind")
+
+    assert kinds() == ("primary", "")
+    call(page, op="read", path="README.md")
+    page.decide()
+    await settled(page, 1)
+    await until(lambda: kinds() == ("", "primary"))
+    call(page, op="read", path="notes/species.md")
+    await until(lambda: kinds() == ("primary", ""))
+    call(page, op="read", path="README.md")
+    await until(lambda: kinds() == ("", "primary"))
+
+
+async def test_call_that_failed_is_marked_as_failed_and_its_model_gets_an_error(page: TrialPage) -> None:
+    call(page, op="read", path="nothing.md")
+    page.run()
+    record = await settled(page, 1)
+    assert (record.verdict, record.is_error) == (Verdict.ALLOW, True)
+    verdict = page.outcome.verdict
+    await until(lambda: verdict.role == "ask")
+    labels = [label.text() for label in verdict.findChildren(QLabel, "console.modelmessage")]
+    assert labels == ["gets the error below"]
+
+
 async def test_result_of_a_denied_call_offers_no_run(page: TrialPage) -> None:
     await choose(page, "archivist")
     none = page.outcome.result.none

@@ -24,6 +24,22 @@ async def test_undo_and_redo_say_what_they_did(window: MainWindow) -> None:
     await settled(window)
 
 
+async def test_room_of_the_line_is_kept_where_one_edits_and_elsewhere_once_something_was_edited(
+    window: MainWindow,
+) -> None:
+    shown: dict[str, bool] = {}
+    for key in ("home", "tools", "files", "rules", "memory", "servers", "text", "settings", "try", "activity"):
+        window.show_page(key)
+        shown[key] = window.impact.isVisible()
+    assert [key for key, is_shown in shown.items() if not is_shown] == ["try", "activity"]
+    window.show_page("tools")
+    window.selection.choose_agent("operator")
+    click(window, "file", "delete")
+    window.show_page("try")
+    assert window.impact.isVisible()
+    await settled(window)
+
+
 async def test_note_says_it_where_the_window_is_too_low_for_the_line(window: MainWindow) -> None:
     window.resize(1000, 540)
     window.selection.choose_agent("operator")

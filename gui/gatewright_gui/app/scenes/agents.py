@@ -41,9 +41,6 @@ def boxes(tour: Tour) -> None:
         tour.show(name, f"{tool}.{operation} is {words}; {counts(tour)}")
     tour.choose("inspector.tabs", "why")
     tour.choose_row(operation)
-    details = tour.has("agents.why.more")
-    if details:
-        tour.click("agents.why.more")
     told = [row.text for row in column(tour.model_of("agents.why.list"), role=ROW) if isinstance(row, Step)]
     rights = {right.operation: right for right in tour.document.rights(agent_id)[tool].operations}
     reasons = [reason.text for reason in rights[operation].reasons]
@@ -51,8 +48,6 @@ def boxes(tour: Tour) -> None:
     tour.check("the reasons are the engine's, in its order", given, reasons)
     tour.check("a row that is off says so first", tour.text_of("agents.why.sentence"), "Off: not ticked.")
     tour.show("why", f"why: {next(iter(given), '')}")
-    if details:
-        tour.click("agents.why.more")
     tour.choose("inspector.tabs", "try")
     tour.click("inspector.decide")
     tour.until(lambda: bool(tour.text_of("inspector.answer.title")), "the answer")

@@ -29,7 +29,7 @@ def audit(tour: Tour) -> None:
     tour.click("activity.again")
     tour.until(lambda: tour.has("activity.detail.again"), "what it would be today")
     tour.click("activity.verify")
-    tour.until(lambda: page.log.proof.text != "log not checked", "the proof")
+    tour.until(lambda: page.log.proof.text != "not checked yet", "the proof")
     tour.check("the whole log is proved", page.log.proof.text, f"proved: {len(rows):,} rows")
     tour.check("and so is the call", page.detail.chain.text, "proved")
     tour.show("audit", f"{len(calls)} calls in the log, all of it proved")

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from PySide6.QtCore import QSignalBlocker, QTimer, Signal
-from PySide6.QtWidgets import QComboBox, QFrame, QPushButton, QWidget
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QPushButton, QWidget
 
 from gatewright_gui.pages.activity.rows import SOON_S, Line
 from gatewright_gui.pages.trial.approval import CALM_MS
@@ -13,6 +13,7 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import Gap, column_of, holding, keep_room, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, label_text
+from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.widget.button import Segmented, text_button
 from gatewright_gui.qt.widget.label import ElidedLabel, IconLabel, Label
 from gatewright_gui.qt.widget.text_field import SearchField
@@ -119,8 +120,14 @@ class WaitingBand(QWidget):
         below = row_of(Gap(4), Gap(2), stretch(self.why))
         nothing = holding(column_of(stretch(), first, below, stretch(), space=1, margins=(2, 0)))
         self._unknown, self._some, self._none = QWidget(), named(QFrame(), kind="waits"), nothing
-        rows = stretch(column_of(*self.rows, space=1))
-        row_of(rows, self.all_button, into=self._some, space=2, margins=(2, 0))
+        self.reason = named(ElidedLabel(role="muted"), "activity.waiting.reason")
+        rows = QGridLayout()
+        rows.setVerticalSpacing(current_look().tokens.space_1)
+        for at, row in enumerate(self.rows):
+            rows.addWidget(row, at, 0)
+        below = row_of(Gap(4), Gap(2), stretch(self.reason))
+        rows.addLayout(below, 1, 0, Qt.AlignmentFlag.AlignTop)  # where the second call would stand
+        row_of(stretch(rows), self.all_button, into=self._some, space=2, margins=(2, 0))
         self._stack = stack_of(self._unknown, self._none, self._some)
         column_of(self._stack, into=self)
         high = current_look().tokens.control_height + current_look().tokens.space_1
@@ -137,6 +144,9 @@ class WaitingBand(QWidget):
         others = iter([one for one in questions if one.request_id not in there][: len(self.rows)])
         for row, question in zip(self.rows, kept, strict=True):
             row.set_question(question if question is not None else next(others, None))
+        first, second = (row.question for row in self.rows)
+        self.reason.setVisible(first is not None and second is None)
+        self.reason.set_text(plain("; ".join(first.reasons)) if first is not None else "")
         self.all_button.setText(tr("See all {count:,}", count=len(questions)))
         self.all_button.setVisible(len(questions) > SHOWN)
         self._stack.setCurrentWidget(self._some if questions else self._none if is_known else self._unknown)
@@ -199,7 +209,7 @@ class FilterBar(QWidget):
         self.search.leave_requested.connect(self.leave_requested)
         self.chips = named(Segmented(tr("What is listed"), is_dense=True), "activity.part")
         for key, words, tip in CHIPS:
-            self.chips.add_segment(key, tr(words), tooltip=tr(tip))
+            self.chips.add_segment(key, tr(words), tooltip=tr(tip), apart=key == "standing")
         self.chips.current_changed.connect(self._tell)
         self._combos = {key: self._combo(f"activity.{key}", tr(spoken), rows) for key, spoken, rows in CHOICES}
         self.client = self._combos["client"]

@@ -103,6 +103,11 @@ class DetailPane(QWidget):
         self.item = question
         self.question.ask(question, calm=calm)
 
+    def show_answered(self, question: PendingApproval) -> None:
+        """Say that a question was answered, until its call is read again."""
+        state = tr("answered")
+        self._tell(None, question.called, ("history", "muted"), state, question.whose, "; ".join(question.reasons), ())
+
     def show_logged(self, item: PendingApproval, detail: CallDetail) -> None:
         """Take what the log has of a call that waits."""
         if self.item is item:
@@ -140,7 +145,6 @@ class DetailPane(QWidget):
         self._tell(call, title, mark_of(call), state, agent_words(call), call.reason, detail.facts)
         self.detail = detail
         self.header.set_note(time_words(call.wall_s))
-        self.chain.show()
         self._show_steps(detail)
         self.part.setVisible(call.is_call)
         if not call.is_call:
@@ -175,7 +179,8 @@ class DetailPane(QWidget):
             self.again.show()
 
     def show_chain(self, words: str, icon: str, role: Role) -> None:
-        """Say whether the rows of the call are proved."""
+        """Say whether the rows of the call are proved; before a check there is nothing to say."""
+        self.chain.setVisible(bool(words))
         self.chain.set_chip(words, icon, role)
 
     def _begin(self, item: Item | None, shown: QWidget) -> None:
@@ -187,7 +192,7 @@ class DetailPane(QWidget):
 
     def _tell(
         self,
-        item: Item,
+        item: Item | None,
         title: str,
         mark: tuple[str, Role],
         state: str,

@@ -220,9 +220,13 @@ class ActivityPage(Page):
             self.see(questions[0], calm=calm)
 
     def _forget(self, question: PendingApproval) -> None:
-        """The question is answered: if it is the one that is shown, the next may be shown."""
+        """The question is answered: if it is shown, the next may be, or its row once that is read again."""
         if self.detail.waits is not None and self.detail.waits.request_id == question.request_id:
-            self.detail.show_nothing()
+            chosen = (line.item for line in self.list.chosen if isinstance(line.item, LoggedCall))
+            if any(call.call_id == question.call_id for call in chosen):
+                self.detail.show_answered(question)
+            else:
+                self.detail.show_nothing()
             self.list.tell()
 
     def _tell_gone(self, question: PendingApproval) -> None:
@@ -279,7 +283,7 @@ class ActivityPage(Page):
     @property
     def current(self) -> Item | None:
         """The item that is chosen in the rows, once it is read."""
-        return next((line.item for line in self.list.chosen), None)
+        return next((line.item for line in self.list.chosen if self.model.is_read(line.key)), None)
 
     def _began(self) -> None:
         self._failure, self._goal, self._gone_id = "", None, ""

@@ -205,7 +205,8 @@ def fit_columns(view: QTableView, *, is_logged: bool, has_clients: bool, has_too
     width, less = view.viewport().width(), 0 if is_logged else 300
     for column, is_wanted in ((REASON, True), (CLIENT, has_clients), (TOOK, has_took)):
         view.setColumnHidden(column, not is_wanted or width < _FROM[column] - less)
-    took = max(map(view.fontMetrics().horizontalAdvance, (*map(took_words, _LONG_MS), tr(HEADS_OF["standing"][TOOK]))))
+    head = HEADS[TOOK] if is_logged else HEADS_OF["standing"][TOOK]
+    took = max(map(view.fontMetrics().horizontalAdvance, (*map(took_words, _LONG_MS), tr(head))))
     view.setColumnWidth(TOOK, took + 6 * PAD)
     view.setColumnWidth(VERDICT, verdict_width(view, 106, (*outcomes(), *map(tr, _STATES)) if is_logged else _STATES))
     others = sum(view.columnWidth(column) for column in (TIME, AGENT, VERDICT, CLIENT, TOOK))
@@ -217,6 +218,12 @@ def fit_columns(view: QTableView, *, is_logged: bool, has_clients: bool, has_too
     share = 6 if is_short else 2 if width > _ROOMY else 3
     least = _SHORT if is_short else _LEAST
     view.setColumnWidth(REASON, max((width - others) // share, least))  # a hidden column has no width
+    model = view.model()
+    if isinstance(model, ActivityModel):
+        model.tells_why = is_logged and view.isColumnHidden(REASON)
+        if model.tells_why:
+            verdict = view.columnWidth(VERDICT)
+            view.setColumnWidth(VERDICT, max(verdict, (width - others + verdict) // 2))
 
 
 class ActivityModel(ListingModel[Line]):
@@ -227,8 +234,12 @@ class ActivityModel(ListingModel[Line]):
 
     def __init__(self) -> None:
         super().__init__(COLUMNS)
+        self.tells_why = False
+        """True while the column of reasons is hidden."""
         self._numbers: array[int] = array("q")
         self._known: dict[int, Line] = {}
+        self._stale: set[int] = set()
+        """Calls that are shown as they were, until they are read again."""
         self._missed = 0
         self._is_asking = False
         self._ask_soon = QTimer(self, singleShot=True, interval=0)
@@ -246,7 +257,7 @@ class ActivityModel(ListingModel[Line]):
     def set_found(self, found: Found) -> None:
         """Show these calls; those that are shown already stay where they are, and new ones come before or behind."""
         new, old, top = found.numbers, self._numbers, len(self.rows)
-        self._known = {number: line for number, line in self._known.items() if number < found.changed}
+        self._stale.update(number for number in self._known if number >= found.changed)
         more = len(new) - len(old)
         if more > 0 and old and new[more:] == old:
             self.beginInsertRows(QModelIndex(), top, top + more - 1)
@@ -268,6 +279,7 @@ class ActivityModel(ListingModel[Line]):
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
         self._known.update({call.seq: line_of(call) for call in calls})
+        self._stale.difference_update(call.seq for call in calls)
         if calls:
             self._tell(first_below(self._numbers, calls[0].seq + 1), first_below(self._numbers, calls[-1].seq))
 
@@ -293,6 +305,10 @@ class ActivityModel(ListingModel[Line]):
         number = self.key_at(at) if at >= len(self.rows) else None
         return self._known.get(number) if isinstance(number, int) else super().row_at(at)
 
+    def is_read(self, key: object) -> bool:
+        """Tell whether a row is shown as it is now."""
+        return key not in self._stale
+
     def find(self, key: object) -> int:
         """The row of a key, -1 where it is not shown."""
         if not isinstance(key, int):
@@ -308,6 +324,11 @@ class ActivityModel(ListingModel[Line]):
         """All that the row says."""
         return row.whole
 
+    def more(self, row: Line, column: int) -> str:
+        """The reason why nothing, or not all, was done, where it has no column of its own."""
+        is_told = column == VERDICT and self.tells_why and row.mark[1] != "allow" and not row.is_quiet
+        return row.reason if is_told else ""
+
     def tip(self, row: Line, column: int) -> str:
         """The call and the reason, with the arguments where they are known."""
         del column
@@ -317,11 +338,14 @@ class ActivityModel(ListingModel[Line]):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """The words of the columns; a call that is not read yet is asked for."""
         at = index.row() - len(self.rows)
-        if not index.isValid() or not 0 <= at < len(self._numbers) or self._numbers[at] in self._known:
+        is_call = index.isValid() and 0 <= at < len(self._numbers)
+        is_known = not is_call or self._numbers[at] in self._known
+        if is_call and (not is_known or self._numbers[at] in self._stale):
+            self._missed = at
+            if not self._is_asking and not self._ask_soon.isActive():
+                self._ask_soon.start()
+        if is_known:
             return super().data(index, role)
-        self._missed = at
-        if not self._is_asking and not self._ask_soon.isActive():
-            self._ask_soon.start()
         return "…" if role == Qt.ItemDataRole.DisplayRole and index.column() == TIME else None
 
     def _ask(self) -> None:

@@ -164,7 +164,7 @@ class LogVerbs(QObject):
     def proof_of(self, call: LoggedCall) -> tuple[str, str, Role]:
         """The words, icon and colour for whether the rows of a call are proved."""
         if self.report is None:
-            return _proof_words(None)
+            return "", "shield", "muted"
         if call.last <= self.report.proved_to:
             return tr("proved"), "shield-check", "allow"
         if self.report.is_sound:
@@ -244,7 +244,7 @@ def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
 
 def _proof_words(report: AuditReport | None) -> tuple[str, str, Role]:
     if report is None:
-        return tr("log not checked"), "shield", "muted"
+        return tr("not checked yet"), "shield", "muted"
     if report.is_sound:
         return tr("proved: {rows}", rows=counted(report.rows, "row", "rows")), "shield-check", "allow"
     return counted(len(report.problems), "problem", "problems"), "shield-x", "deny"

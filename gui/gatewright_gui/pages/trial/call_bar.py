@@ -50,9 +50,9 @@ class CallBar(TightRow):
         self._context, self._console, self._request, self._outcome = context, console, request, outcome
         self._home: QWidget | None = None
         self._is_instead, self._called = False, ""
+        self._run_kind = ""
         tip = tr("Ask the gate, without any effect (Ctrl+Return)")
         self.decide_button = text_button(tr("Decide"), "console.decide", self.decide, tip)
-        tie_icon(self.decide_button, "shield-check")
         self.run_button = text_button(tr(RUN), "console.run", self.run)
         self.cancel_button = text_button(tr("Cancel"), "console.cancel", self.cancel, tr("Give the call up (Esc)"))
         tie_icon(self.cancel_button, "circle-stop")
@@ -94,22 +94,26 @@ class CallBar(TightRow):
         self.step_box.setEnabled(not busy)
         self.live_button.setHidden(is_live)
         self.live_button.setEnabled(not busy and self._context.document.is_open)
+        if not busy:
+            self.show_next()
 
     def show_way(self, *, why_not: str, live: bool) -> None:
         """Say where a run is made; `why_not`: why the call is decided only, empty where it is run."""
         words, tip = map(tr, (ELSEWHERE, ELSEWHERE_TIP) if why_not else (LIVE, LIVE_TIP) if live else (RUN, RUN_TIP))
         self.run_button.setText(words)
-        named(
-            self.run_button,
-            spoken=words,
-            tip=tip.format(why=why_not),
-            kind="live" if live and not why_not else "primary",
-        )
-        self.run_button.style().unpolish(self.run_button)
-        self.run_button.style().polish(self.run_button)
-        tie_icon(self.run_button, "shield-check" if why_not else "play", "on_accent")
+        named(self.run_button, spoken=words, tip=tip.format(why=why_not))
+        self._run_kind = "live" if live and not why_not else ""
         self.decide_button.setHidden(bool(why_not))  # there would be two that do the same
+        self.show_next()
         self.refit()
+
+    def show_next(self) -> None:
+        """Let *Decide* stand out until there is a verdict on the call that is filled in, then the run."""
+        outcome, is_instead = self._outcome, self.decide_button.isHidden()
+        is_run_next = is_instead or (outcome.shown is not None and not outcome.verdict.is_stale)
+        _set_kind(self.decide_button, "shield-check", "" if is_run_next else "primary")
+        kind = self._run_kind or ("primary" if is_run_next else "")
+        _set_kind(self.run_button, "shield-check" if is_instead else "play", kind)
 
     # a call on its way
 
@@ -212,3 +216,11 @@ class CallBar(TightRow):
 
     def _lend_keys(self) -> None:
         self._outcome.stages.setFocus(Qt.FocusReason.OtherFocusReason)
+
+
+def _set_kind(button: QPushButton, icon: str, kind: str) -> None:
+    if button.property("kind") != kind:
+        button.setProperty("kind", kind)
+        button.style().unpolish(button)
+        button.style().polish(button)
+    tie_icon(button, icon, "on_accent" if kind else "text")

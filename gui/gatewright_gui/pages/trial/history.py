@@ -145,13 +145,11 @@ class HistoryPanel(QWidget):
             return
         made = sum(count for _, count in state.calls)
         names = ", ".join(f"{name} {count}" for name, count in state.calls)
-        if not made:
-            parts, loop = [tr("session: nothing run yet")], tr("its loop may go on")
-        elif state.should_continue:
-            parts, loop = [tr("session: {count} run, may go on", count=made)], tr("its loop may go on")
+        ran = tr("{calls} run in this session", calls=counted(made, "call", "calls")) if made else tr("No call run yet")
+        if state.should_continue or not made:
+            parts, loop = [ran], tr("its loop may go on")
         else:
-            parts = [tr("session: {count} run, has ended", count=made)]
-            loop = tr("its loop has ended: an exit tool succeeded")
+            parts, loop = [ran, tr("it has ended")], tr("its loop has ended: an exit tool succeeded")
         if state.standing:
             parts.append(counted(len(state.standing), "approval stands", "approvals stand"))
         counts = tr("{count} run ({names})", count=made, names=names) if made else tr("nothing run yet")

@@ -262,6 +262,7 @@ class TrialPage(Page):
         record = self.outcome.shown
         if record is not None:
             self.outcome.verdict.set_stale(stale=not self._is_filled_in(record.request))
+            self.calls.show_next()
 
     def _is_filled_in(self, request: CallRequest) -> bool:
         now = self.request

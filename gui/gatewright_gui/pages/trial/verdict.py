@@ -93,7 +93,8 @@ class VerdictPanel(QWidget):
         self.setObjectName("console.verdict")
         self._rule: RuleLink | None = None
         self._record: CallRecord | None = None
-        self._role: Role = "neutral"
+        self.role: Role = "neutral"
+        """The colour of the stripe, while the verdict is of what is filled in."""
         self._badge = VerdictBadge("deny")
         self._live = Chip(tr("LIVE"), icon="triangle-alert", role="deny")
         self._status = Chip("", role="neutral")
@@ -146,7 +147,7 @@ class VerdictPanel(QWidget):
         """There is no record; without a text, no call was made yet."""
         text = text or tr("No call yet")
         self.set_stale(stale=False)
-        self._rule, self._role, self._record = None, "neutral", None
+        self._rule, self.role, self._record = None, "neutral", None
         for part in (self._live, self._badge, self._status, self._then, self.rule_button, self._call):
             part.hide()
         self._at.set_text(text)
@@ -156,12 +157,14 @@ class VerdictPanel(QWidget):
     def show_record(self, record: CallRecord) -> None:
         """Say what became of a call."""
         self.set_stale(stale=False)
-        self._rule, self._role, self._record = record.rule, record.verdict.value, record
+        self._rule, self.role, self._record = record.rule, record.verdict.value, record
         word = record.outcome_word
         self._badge.set_verdict(record.verdict.value, outcome_text(record.verdict.value))
         failed = word not in {"allow", "ask", "deny"}
         if record.is_cancelled:
-            self._role = "neutral"
+            self.role = "neutral"
+        elif failed and record.verdict == "allow":
+            self.role = "ask"
         self._status.set_chip(tr(word), "triangle-alert", "ask")
         self._status.setVisible(failed)
         at = tr("at \u201c{stage}\u201d", stage=stage_words(record.stage))
@@ -244,7 +247,7 @@ class VerdictPanel(QWidget):
         look = current_look()
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(look.palette.surface))
-        role: Role = "disabled" if self._is_stale else self._role
+        role: Role = "disabled" if self._is_stale else self.role
         painter.fillRect(0, 0, 4, self.height(), QColor(role_pair(look.palette, role).fg))
         painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(look.palette.border))
 
@@ -270,7 +273,7 @@ def _for_model(record: CallRecord) -> str:
     if record.is_cancelled:
         return tr("gets nothing: the call was cancelled")
     if record.output is not None:
-        return tr("gets the result below")
+        return tr("gets the error below") if record.is_error else tr("gets the result below")
     if record.verdict == "ask":
-        return tr("waits: nothing is said until somebody answers")
+        return tr("waits until somebody answers")
     return tr("would get the result of the call")

@@ -157,6 +157,8 @@ class CopyButton(IconButton):
 _ICON = 14
 _PAD, _DENSE_PAD = 10, 7
 _GAP = 5
+_GROUP_GAP = 10
+"""Pixels between groups of segments."""
 _BAR = 3
 """Below the chosen one: its soft ground alone hardly differs from that of the others."""
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
@@ -236,6 +238,8 @@ class Segmented(QWidget):
         super().__init__(parent)
         self._pad = _DENSE_PAD if is_dense else _PAD
         self._segments: dict[str, _Segment] = {}
+        self._firsts: list[_Segment] = []
+        """The first segment of each group."""
         self.setAccessibleName(name)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(1, 1, 1, 1)
@@ -243,9 +247,15 @@ class Segmented(QWidget):
         self._row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetFixedSize)
         current_look().changed.connect(self.update)
 
-    def add_segment(self, key: str, text: str, *, icon: str | None = None, tooltip: str = "") -> None:
-        """Add a button at the right; the first one is chosen."""
+    def add_segment(
+        self, key: str, text: str, *, icon: str | None = None, tooltip: str = "", apart: bool = False
+    ) -> None:
+        """Add a button at the right; the first one is chosen. ``apart``: behind a gap, the first of a group."""
         segment = _Segment(text, icon, self._pad)
+        if apart:
+            self._row.addSpacing(_GROUP_GAP)
+        if apart or not self._segments:
+            self._firsts.append(segment)
         segment.setToolTip(tooltip)
         self._segments[key] = segment
         self._row.addWidget(segment)
@@ -298,14 +308,17 @@ class Segmented(QWidget):
         self._segments[key].setFocus(Qt.FocusReason.OtherFocusReason)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
-        """One frame, a line between the buttons."""
+        """One frame around each group, a line between its buttons."""
         del event
         palette = current_look().palette
         painter = QPainter(self)
+        lefts = [0, *(first.x() - 1 for first in self._firsts[1:])]
+        rights = [*(left - _GROUP_GAP for left in lefts[1:]), self.width()]
         path = QPainterPath()
-        path.addRoundedRect(0.5, 0.5, self.width() - 1, self.height() - 1, 3, 3)
+        for left, right in zip(lefts, rights, strict=True):
+            path.addRoundedRect(left + 0.5, 0.5, right - left - 1, self.height() - 1, 3, 3)
         painter.fillPath(path, QColor(palette.raised))
-        for segment in [one for one in self._segments.values() if not one.isHidden()][1:]:
+        for segment in [one for one in self._segments.values() if not one.isHidden() and one not in self._firsts]:
             painter.fillRect(segment.x() - 1, 1, 1, self.height() - 2, QColor(palette.border_strong))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QColor(palette.border_strong))

@@ -371,7 +371,7 @@ def value_of(row: LimitRow) -> str:
         case Periodic():
             return tr("every {time}", time=limit_text(kind))
         case RequiresConsent(scope):
-            return tr("scope {scope}", scope=scope) if scope else tr("asks, unless a grant covers it")
+            return tr("consent group {group}", group=scope) if scope else tr("asks, unless a grant covers it")
         case ArgumentConstraints():
             return constraint_words(row.schema, required=row.is_required)
         case _:

@@ -146,6 +146,9 @@ class LimitsPane(RulesPane[LimitRow]):
         is_empty = self.model.rowCount() == 0
         self._nothing.setText(tr(NO_LIMIT if self._facts is not None else NO_ROW))
         self._nothing.setVisible(is_empty)
+        if is_empty and self.view.hasFocus():
+            self.add_button.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.view.setHidden(is_empty)
         if not is_empty and not self.view.currentIndex().isValid():
             self.view.setCurrentIndex(self.model.index(0, Column.VALUE))
         self.current_changed()
@@ -292,4 +295,4 @@ def _fault(kind: RuleKind, text: str) -> str:
 def _hint(kind: RuleKind) -> str:
     if isinstance(kind, RateLimit):
         return RATE_EXAMPLE
-    return tr("scope, or empty") if isinstance(kind, RequiresConsent) else tr("such as 1.5 s, 2 min, 100 ms")
+    return tr("consent group, or empty") if isinstance(kind, RequiresConsent) else tr("such as 1.5 s, 2 min, 100 ms")

@@ -249,7 +249,7 @@ def _rule_words(placed: PlacedRule) -> str:
     """In words; the consent of a source depends on the file, so that no reason of the row says it."""
     kind = placed.rule.rule_type
     if placed.source_id is not None and isinstance(kind, RequiresConsent):
-        asks = tr("asks first (scope {scope})", scope=kind.scope) if kind.scope else tr("asks first")
+        asks = tr("asks first (consent group: {group})", group=kind.scope) if kind.scope else tr("asks first")
         return tr("for calls that go to {source}: {sentence}", source=placed.source_id, sentence=asks)
     return sentence(placed)
 

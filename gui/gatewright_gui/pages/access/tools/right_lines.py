@@ -108,7 +108,7 @@ def limit_words(rule: ToolRule) -> str:
     """A limit in a few words."""
     kind = rule.rule_type
     if isinstance(kind, RequiresConsent):
-        covers = tr("asks, unless a grant covers the scope {scope}", scope=kind.scope)
+        covers = tr("asks, unless a grant covers the consent group {group}", group=kind.scope)
         asks = covers if kind.scope else tr("asks, unless a grant covers it")
         named = ", ".join(sorted(rule.operations or ()))
         return tr("only {operations}: {sentence}", operations=named, sentence=asks) if named else asks

@@ -37,7 +37,7 @@ from gatewright_gui.session.tool_groups import ToolGroup
 BOX = 16
 ICON = 14
 _GAP, _PAD = 6, 7
-_WIDE, _NAMES = 330, 96
+_WIDE, _NAMES = 330, 114
 """From this width of the column on descriptions stand below each other, behind so much room for names."""
 _DEEPEST = 36
 """Pixels by which the rows of operations are indented."""

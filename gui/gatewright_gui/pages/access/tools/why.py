@@ -249,8 +249,7 @@ _ON_AND_ASK = mark("{count} of its {every} operations are on, and every call ask
 def verdict_sentence(tool: ToolRight, operation: OperationRight | None, places: Places | None = None) -> str:
     """The verdict of all layers on an operation, or on a tool with all of them, and the reason for it."""
     rows = [(facts_of(tool, one), one) for one in ((operation,) if operation is not None else tool.operations)]
-    words = {"" if one.is_hidden else (one.word, value_words(op, one).short) for op, one in rows}
-    if len(words) > 1:
+    if not _are_alike(tool, [one for _, one in rows]):
         on = [one for _, one in rows if not one.is_hidden]
         asks = sum(one.word is RightWord.ASK for one in on)
         words = _ON_AND_ASK if asks == len(on) else _SOME_ASK if asks else _ON
@@ -275,6 +274,11 @@ def verdict_sentence(tool: ToolRight, operation: OperationRight | None, places: 
     return tr("On, within its limits.") if limited else tr("On, without asking.")
 
 
+def _are_alike(tool: ToolRight, rows: Sequence[OperationRight]) -> bool:
+    """Tell whether one sentence holds for all of these operations."""
+    return len({"" if one.is_hidden else (one.word, value_words(facts_of(tool, one), one).short) for one in rows}) < 2
+
+
 def only_operation(row: ShownRow) -> OperationRight | None:
     """The operation of the row, or the one that a tool without any stands for."""
     if row.tool is None or row.operation is not None:
@@ -296,6 +300,8 @@ def steps_of(row: ShownRow, policy: Policy, places: Places | None) -> tuple[Step
     denied = [one for one in reasons if one.verdict is Verdict.DENY and (ticked or one.layer not in UNTICKED)]
     found += [Step("stop", one.text, one.address) for one in denied]
     only = only_operation(row)
+    if only is None and ticked and _are_alike(tool, rows):  # the sentence speaks of all of them at once
+        only = ticked[0]
     if only is not None and not only.is_hidden:
         found += _levels(policy, row.agent, tool, only, places)
     asks = [Step("ask", one.text, one.address) for one in reasons if one.verdict is Verdict.ASK]
@@ -356,7 +362,9 @@ def _levels(
     for source in reached:
         text = tr("the rules of `{source}` decide, file by file", source=source.source_id)
         yield Step("level", text, ("sources", source.source_id, "default_permission"), tr("levels"))
-    if not reached and depending_words(op, row):
+    if row.by_block and not row.by_path:
+        yield Step("level", tr("the level of the block decides, block by block"), link=tr("Memory"), part="memory")
+    elif not reached and depending_words(op, row):
         yield Step("level", tr("the arguments decide, call by call"))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent
-from PySide6.QtWidgets import QAbstractItemView, QPushButton, QSizePolicy, QStyleOptionViewItem, QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QPushButton, QSizePolicy, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import Address, CapabilityKind
 from gatewright_gui.pages.access.tools.notes import Note, notes_of, observation_notes, problem_notes, reading_notes
@@ -242,11 +242,6 @@ class WhyPane(QWidget):
         self.trust_button = named(WordButton(tr("Trust...")), "agents.trust", tip=tip, kind="link")
         tie_icon(self.trust_button, "lock-open")
         self.trust_button.clicked.connect(self._ask_trust)
-        self.more = named(QToolButton(), "agents.why.more", tip=tr("Limits, settings and other words on the row"))
-        self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.more.setCheckable(True)
-        self.more.setChecked(context.sizes.choice("agents.why.more") == "open")
-        self.more.toggled.connect(self._show_more)
         self._mends = QWidget()
         self._flow = FlowLayout(self._mends, spacing=current_look().tokens.space_2)
         self._flow.setContentsMargins(8, 0, 8, 4)
@@ -255,8 +250,7 @@ class WhyPane(QWidget):
         self._nothing = named(Label(tr("Choose a tool or an operation."), wraps=True), "agents.why.none", kind="muted")
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         self._nothing.setMargin(8)
-        foot = row_of(self.more, stretch(), margins=(1, 0, 1, 1))
-        reasons = column_of(self.sentence, self._mends, self.share, stretch(self.view), foot)
+        reasons = column_of(self.sentence, self._mends, self.share, stretch(self.view))
         self._stack = stack_of(holding(reasons), self._nothing)
         column_of(stretch(self._stack), into=self)
         for signal in (context.document.problems_changed, context.document.policy_changed):
@@ -278,19 +272,10 @@ class WhyPane(QWidget):
         self.share.show_share(row.share if only is not None and not only.is_hidden else None)
         self._show_grant()
         self._show_trust()
-        self._show_steps(steps_of(row, policy, places))
-        self._stack.setCurrentIndex(int(tool is None and not row.group))
-
-    def _show_steps(self, steps: Sequence[Step]) -> None:
-        details = details_of(tuple(self._notes()))
-        loud = [one for one in details if one.mark != "note"]
-        quiet = [one for one in details if one.mark == "note"]
-        self.more.setVisible(bool(quiet))
-        self.more.setText(counted(len(quiet), "detail", "details"))
-        tie_icon(self.more, "chevron-down" if self.more.isChecked() else "chevron-right", "muted")
-        self.model.set_steps((*steps, *loud, *(quiet if self.more.isChecked() else ())))
+        self.model.set_steps((*steps_of(row, policy, places), *details_of(tuple(self._notes()))))
         if self.model.addresses:
             self._context.tasks.start(self._find_lines(), TASK, replace=True)
+        self._stack.setCurrentIndex(int(tool is None and not row.group))
 
     def _notes(self) -> Iterator[Note]:
         """Everything that limits the row without hiding it."""
@@ -308,10 +293,6 @@ class WhyPane(QWidget):
         if lines is not None:
             path = self._context.document.path
             self.model.set_lines(lines, path.name if path else "")
-
-    def _show_more(self, is_open: bool) -> None:
-        self._context.sizes.set_choice("agents.why.more", "open" if is_open else "")
-        self.show_row(self._row)
 
     # what mends it
 
@@ -373,5 +354,7 @@ class WhyPane(QWidget):
                 self._context.navigator.go_to_rule(place)
         elif step.line is not None:
             self._context.navigator.go_to_line(step.line)
+        elif step.part == "memory":
+            self._context.navigator.go_to_page(step.part)
         elif step.part:
             self.part_requested.emit(step.part)
