@@ -96,23 +96,6 @@ class Permission(Word):
     READ_WRITE = "read_write"
     ADMIN = "admin"
 
-    @property
-    def words(self) -> str:
-        """The level as a reason says it to people."""
-        return _LEVEL_WORDS[self]
-
-
-_LEVEL_WORDS = {
-    Permission.NONE: "hidden",
-    Permission.READ_ONLY: "read only",
-    Permission.ASK: "ask first",
-    Permission.PARTNER: "changes ask",
-    Permission.HUMAN: "ask to change",
-    Permission.APPEND: "add only",
-    Permission.READ_WRITE: "read and write",
-    Permission.ADMIN: "full access",
-}
-
 
 class Action(Word):
     """The effect of an operation on a file or block, the mildest first."""

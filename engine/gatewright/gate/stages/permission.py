@@ -233,6 +233,16 @@ CAPABILITY = Stage("capability", _check_capabilities)
 
 
 _NONE, _ALLOW = Permission.NONE, Verdict.ALLOW
+_SETS = {
+    Permission.NONE: "hidden",
+    Permission.READ_ONLY: "read only",
+    Permission.ASK: "ask first",
+    Permission.PARTNER: "changes ask",
+    Permission.HUMAN: "ask to change",
+    Permission.APPEND: "add only",
+    Permission.READ_WRITE: "read and write",
+    Permission.ADMIN: "full access",
+}
 _ACTIONS = tuple(Action)
 _NOT_THERE = "this is not available for that path; choose another one"
 _NOWHERE = StageResult(note="no place named")
@@ -295,7 +305,7 @@ def _unreachable(what: str, at: Located | None, level: LevelDecision) -> Finding
     if at is None or level.protected:
         reason = f"{what} is protected, or in the folder of a moved source: no tool reaches it"
         return Finding(Verdict.DENY, "protected", reason, model=Message.PLACE)
-    reason = f"{what} is set to {level.permission.words} by {_by(at, level)}"
+    reason = f"{what} is set to {_SETS[level.permission]} by {_by(at, level)}"
     return Finding(Verdict.DENY, "level-none", reason, _level_address(at, level), model=Message.PLACE)
 
 
@@ -323,14 +333,14 @@ def _objections(state: CallState, assessment: Assessment, levels: _Levels) -> tu
     findings: list[Finding] = []
     notes: list[str] = []
     for place, level in levels:
-        notes.append(f"`{place.relative}` is set to {level.permission.words}")
+        notes.append(f"`{place.relative}` is set to {_SETS[level.permission]}")
         for action in _actions(state, assessment, place):
             if LEVEL_VERDICTS[level.permission, action] is not _ALLOW:
                 what = f"`{place.relative}` of `{place.source_id}`"
                 findings.append(_objection(state, what, place, level, action))
     for place in sorted(state.named, key=lambda one: bool(one.program) and not one.stands):
         if place.level is not None:
-            notes.append(f"`{place.relative}` of `{place.source_id}` is set to {place.level.permission.words}")
+            notes.append(f"`{place.relative}` of `{place.source_id}` is set to {_SETS[place.level.permission]}")
             at = _as_located(place)
             verdict = verdict_for(place.level.permission, place.action)
             if at is not None and verdict is Verdict.ASK and place.program:
@@ -338,7 +348,7 @@ def _objections(state: CallState, assessment: Assessment, levels: _Levels) -> tu
             elif at is not None and verdict is not _ALLOW:
                 findings.append(_objection(state, _place_words(place), at, place.level, place.action))
     for block in state.blocks:
-        notes.append(f"block `{block.label}` is set to {block.permission.words}")
+        notes.append(f"block `{block.label}` is set to {_SETS[block.permission]}")
         if assessment.action is not None and (finding := _block_objection(state, block, assessment.action)):
             findings.append(finding)
     if assessment.ask is not None:
@@ -360,7 +370,7 @@ def _actions(state: CallState, assessment: Assessment, place: Located) -> Iterab
 def _objection(state: CallState, what: str, at: Located, level: LevelDecision, action: Action) -> Finding:
     """The objection of a level that asks before the action, or denies it."""
     verdict = verdict_for(level.permission, action)
-    said = f"{what} is set to {level.permission.words} by {_by(at, level)}"
+    said = f"{what} is set to {_SETS[level.permission]} by {_by(at, level)}"
     if verdict is Verdict.ASK:
         asks = f"{said}, which asks before {_action_words(state, action)}"
         return Finding(verdict, "level-asks", asks, _level_address(at, level), about=at.relative)
@@ -376,14 +386,14 @@ def _question(place: NamedPlace, at: Located, level: LevelDecision) -> Finding:
         said = f"`{place.program}` may {does} {what}, which"
     else:
         said = f"`{place.program}` may {does} files of `{at.source_id}`: its word `{at.relative}` could be one, and"
-    asks = f"{said} is set to {level.permission.words} by {_by(at, level)}, which asks before {place.action}"
+    asks = f"{said} is set to {_SETS[level.permission]} by {_by(at, level)}, which asks before {place.action}"
     about = f"{place.program} {at.relative}"
     return Finding(Verdict.ASK, "level-asks", asks, _level_address(at, level), about=about)
 
 
 def _block_objection(state: CallState, block: BlockTarget, action: Action) -> Finding | None:
     verdict = verdict_for(block.permission, action)
-    what = f"block `{block.label}` ({block.block_id}) is set to {block.permission.words}"
+    what = f"block `{block.label}` ({block.block_id}) is set to {_SETS[block.permission]}"
     if verdict is Verdict.ASK:
         asks = f"{what}, which asks before {_action_words(state, action)}"
         return Finding(verdict, "level-asks", asks, about=f"block {block.label}")
