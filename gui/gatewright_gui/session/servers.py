@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from gatewright.workspace.api import (
+    Catalog,
     CatalogType,
     ClientStatus,
     Effect,
@@ -21,11 +22,14 @@ from gatewright.workspace.api import (
     ToolCalls,
     ToolFacts,
     Waiting,
+    WorkspaceError,
     frozen,
     is_observed,
+    read_runner,
 )
 from gatewright_gui.qt.language import counted, forms, mark, tr
 from gatewright_gui.qt.look import Role
+from gatewright_gui.qt.prose import plain
 from gatewright_gui.session.catalogs import CatalogRow
 from gatewright_gui.session.clients import ClientSession, ServingProcess
 from gatewright_gui.session.coding_agents import OPEN, HostStatus, facts_of
@@ -344,6 +348,21 @@ def _what_it_is(row: CatalogRow) -> str:
         case _:
             manifest = catalog.manifest or ""
             return tr("Tools that another program runs; the file `{manifest}` describes them.", manifest=manifest)
+
+
+def install_words(catalog: Catalog) -> str:
+    """Say what is installed before it first runs; nothing where its command fetches no package."""
+    try:
+        package = read_runner(catalog.command or "", catalog.args)
+    except WorkspaceError as error:
+        return tr("It cannot start as it is written: {reason}.", reason=plain(str(error)))
+    if package is None:
+        return ""
+    if catalog.is_confined:
+        words = tr("{package}, once, before it runs; the installation reaches only the registries of packages.")
+    else:
+        words = tr("{package}, once, before it runs; nothing limits what the installation does.")
+    return words.format(package=package.requirement)
 
 
 def _faults(row: CatalogRow) -> Iterable[Fact]:

@@ -13,7 +13,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFormLayout, QLineEdit, QMenu, QPushButton, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import MOST_OBSERVE_S, Catalog, CatalogType, PlaceUse, WorkspaceError, read_runner
+from gatewright.workspace.api import MOST_OBSERVE_S, Catalog, CatalogType, PlaceUse
 from gatewright_gui.pages.servers.room_browser import RoomBrowser, fitting_height
 from gatewright_gui.pages.servers.room_tree import USE_ICONS, USE_MEANINGS
 from gatewright_gui.qt.dialog import CheckedDialog, FormDialog, choose_folder
@@ -21,14 +21,13 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text
-from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.button import Segmented
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.label import IconLabel, Label
 from gatewright_gui.session.confinement import USE_WORDS, place_name, trial_room
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.servers import FORM, moment_words, names
+from gatewright_gui.session.servers import FORM, install_words, moment_words, names
 from gatewright_gui.session.verbs.operations import lists_tool
 
 
@@ -190,7 +189,7 @@ def trust_words(catalogs: Sequence[Catalog], *, is_trusted: bool = False) -> tup
     """Say what starts, what it reaches, and what follows from yes and no: a heading and a sentence each."""
     after = tr("You see its tools and accept them; no agent has one before.")
     no = tr("It stays off, and no agent can use it. You can come back to this.")
-    installs = _of_each([catalog for catalog in catalogs if _install_words(catalog)], _install_words)
+    installs = _of_each([catalog for catalog in catalogs if install_words(catalog)], install_words)
     return (
         (tr("Starts"), _of_each(catalogs, _start_words)),
         *(((tr("Installs"), installs),) if installs else ()),
@@ -217,21 +216,6 @@ def _start_words(catalog: Catalog) -> str:
     if catalog.kind is CatalogType.MCP:
         return tr("The program below, on this computer, now and with later calls.")
     return tr("The program below, on this computer, with each call.")
-
-
-def _install_words(catalog: Catalog) -> str:
-    """Say what is installed before it first runs; nothing where its command fetches no package."""
-    try:
-        package = read_runner(catalog.command or "", catalog.args)
-    except WorkspaceError as error:
-        return tr("It cannot start as it is written: {reason}.", reason=plain(str(error)))
-    if package is None:
-        return ""
-    if catalog.is_confined:
-        words = tr("{package}, once, before it runs; the installation reaches only the registries of packages.")
-    else:
-        words = tr("{package}, once, before it runs; nothing limits what the installation does.")
-    return words.format(package=package.requirement)
 
 
 def _reach_words(catalog: Catalog) -> str:
