@@ -1,12 +1,16 @@
 """Worker processes that outlive their window, for tests that open hundreds of windows; it checks nothing."""
 
+import os
+
+from gatewright_gui.qt.language import VARIABLE
 from gatewright_gui.session.worker_process import WorkerProcess
 
 
 class KeptWorker(WorkerProcess):
-    """A worker process that is returned, not ended, when its window closes it."""
+    """A worker process that is returned, not ended, when its window closes it. It speaks the language of its start."""
 
     def __init__(self, free: list["KeptWorker"]) -> None:
+        self.language = os.environ.get(VARIABLE)
         super().__init__()
         self._free = free
 
@@ -30,10 +34,10 @@ class KeptWorkers:
         self._free: list[KeptWorker] = []
 
     def take(self) -> KeptWorker:
-        """Return an unused process, or start a new one."""
+        """Return an unused process that speaks the language of now, or start a new one."""
         while self._free:
             worker = self._free.pop()
-            if worker.is_running:
+            if worker.is_running and worker.language == os.environ.get(VARIABLE):
                 return worker
             worker.end()
         return KeptWorker(self._free)
