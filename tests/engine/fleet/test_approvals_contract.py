@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,22 +13,23 @@ from typing import TypeVar
 import pytest
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.gate import Approval, ApprovalStore, PermissionBroker, Remember
+from gatewright.gate import Approval, ApprovalStore, PermissionBroker, Remember, Status
 from gatewright.gate.approval import ApprovalRequest
 from gatewright.gate.approvalstore import Subject
 from tests.engine.fleet.conftest import Fleet
-from tests.engine.gate.asking import a_request
+from tests.engine.gate.asking import Desk, a_request, asking_gate, soon
+from tests.engine.gate.world import World
 from tests.support.clock import ManualClock
 from tests.support.patience import in_time
 
 YES = Approval(True, "dana")
 TEN_MINUTES = Approval(True, "dana", Remember.DURATION, 600.0)
 T = TypeVar("T")
-Desk = Callable[[], ApprovalStore]
+Opens = Callable[[], ApprovalStore]
 
 
 @pytest.fixture(params=["file", "database"])
-def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Opens:
     """Open the same questions once more, as another process would."""
     clock = ManualClock()
     if request.param == "file":
@@ -52,7 +54,7 @@ def subject_of(request: ApprovalRequest) -> Subject:
     return Subject(*names, request.tool_digest, request.asks, lambda: request.digest)
 
 
-def test_question_posted_anywhere_is_seen_and_answered_everywhere_once(desk: Desk) -> None:
+def test_question_posted_anywhere_is_seen_and_answered_everywhere_once(desk: Opens) -> None:
     here, there = desk(), desk()
     request = asked(1)
     assert here.post(request, 4)
@@ -66,7 +68,7 @@ def test_question_posted_anywhere_is_seen_and_answered_everywhere_once(desk: Des
     assert (taken.approved, here.withdraw(request.request_id), there.answers()) == (False, None, {})
 
 
-def test_one_answer_of_many_at_one_moment_counts(desk: Desk) -> None:
+def test_one_answer_of_many_at_one_moment_counts(desk: Opens) -> None:
     stores, request = [desk() for _ in range(4)], asked(1)
     assert stores[0].post(request, 4)
     answers = at_once(stores, lambda store, _: store.answer(request.request_id, TEN_MINUTES))
@@ -75,7 +77,7 @@ def test_one_answer_of_many_at_one_moment_counts(desk: Desk) -> None:
     assert len(stores[0].standing()) == 1
 
 
-def test_approval_for_once_is_spent_once_however_many_try(desk: Desk) -> None:
+def test_approval_for_once_is_spent_once_however_many_try(desk: Opens) -> None:
     stores, request = [desk() for _ in range(4)], asked(1)
     grant = stores[0].remember(request, YES)
     spent = at_once(stores, lambda store, _: store.spend(grant))
@@ -84,7 +86,7 @@ def test_approval_for_once_is_spent_once_however_many_try(desk: Desk) -> None:
     assert stores[1].find(subject_of(request)) is None
 
 
-def test_standing_approval_holds_until_it_is_revoked_anywhere(desk: Desk) -> None:
+def test_standing_approval_holds_until_it_is_revoked_anywhere(desk: Opens) -> None:
     here, there, request = desk(), desk(), asked(1)
     grant = here.remember(request, TEN_MINUTES)
 
@@ -93,7 +95,7 @@ def test_standing_approval_holds_until_it_is_revoked_anywhere(desk: Desk) -> Non
     assert (here.find(subject_of(request)), here.spend(grant), here.standing()) == (None, False, ())
 
 
-def test_calls_of_one_moment_with_one_form_share_their_suspended_question(desk: Desk) -> None:
+def test_calls_of_one_moment_with_one_form_share_their_suspended_question(desk: Opens) -> None:
     stores = [desk() for _ in range(4)]
     requests = [replace(asked(number), digest="same", call_id=f"claim-{number}", call_key="key") for number in range(4)]
     assert requests[0].is_suspended
@@ -103,13 +105,13 @@ def test_calls_of_one_moment_with_one_form_share_their_suspended_question(desk: 
     assert len(stores[0].pending()) == 1
 
 
-def test_no_more_wait_than_may(desk: Desk) -> None:
+def test_no_more_wait_than_may(desk: Opens) -> None:
     store = desk()
     assert [store.post(asked(number), 2) for number in range(3)] == [True, True, False]
     assert len(desk().pending()) == 2
 
 
-def test_operator_is_there_while_attached(desk: Desk) -> None:
+def test_operator_is_there_while_attached(desk: Opens) -> None:
     here, there = desk(), desk()
     assert not there.has_listener()
     listener = here.attach()
@@ -175,3 +177,28 @@ def test_question_is_told_at_another_desk_within_a_fifth_of_a_second(fleet: Flee
     there.close()
 
     assert in_time(told[0] - began_s, 0.2)
+
+
+async def test_call_of_a_gateway_runs_once_after_an_answer_from_elsewhere(fleet: Fleet, tmp_path: Path) -> None:
+    gateway = fleet.gateway("one")
+    text = 'gatewright = 1\n\n[agents.archivist]\ntools = ["counter"]\napprovals = { counter = "ask" }\n'
+    world = World(tmp_path, text, log=fleet.log(gateway))
+    asking = asking_gate(world, store=ApprovalStore(gateway, clock=world.clock))
+    desk = Desk(PermissionBroker(ApprovalStore(fleet.member("ada", "answer"), clock=world.clock)))
+
+    call = asyncio.create_task(world.call("counter", {"op": "up"}))
+    question = await desk.question()
+    answered = await asyncio.to_thread(desk.broker.answer, question.request_id, YES)
+    outcome = await soon(call)
+    desk.leave()
+    for broker in (desk.broker, asking):
+        broker.close()
+    log = fleet.log(gateway)
+    kinds = [row.kind for row in log.rows() if row.call_id == outcome.call_id]
+    world.close()
+
+    assert answered is not None
+    assert (outcome.status, world.counter.value) == (Status.ALLOWED, 1)
+    assert [kinds.count(kind) for kind in ("ApprovalRequested", "ApprovalResolved", "ToolCompleted")] == [1, 1, 1]
+    assert log.verify().problems == ()
+    log.close()

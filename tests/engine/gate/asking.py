@@ -59,14 +59,16 @@ def store_of(world: World) -> ApprovalStore:
     return ApprovalStore(world.folder / "state", world.folder / "keys", clock=world.clock)
 
 
-def asking_gate(world: World, text: str = POLICY, **options: Any) -> PermissionBroker:
-    """Makes the world's gate ask through a broker over the world's state folder."""
-    broker = PermissionBroker(store_of(world), world.clock, audit=world.audit, **options)
+def asking_gate(
+    world: World, text: str = POLICY, *, store: ApprovalStore | None = None, **options: Any
+) -> PermissionBroker:
+    """Makes the world's gate ask through a broker over a store, without one over that of the world's state folder."""
+    broker = PermissionBroker(store or store_of(world), world.clock, audit=world.log, **options)
     world.gate = Gate(
         world.gate.policy,
         world.registry,
         ports=Ports(world.sources),
-        audit=world.audit,
+        audit=world.log,
         clock=world.clock,
         places=world.places.place,
         broker=broker,
