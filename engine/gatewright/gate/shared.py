@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import socket
+import threading
+import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -34,12 +37,13 @@ from gatewright.gate.chain import (
     RowKind,
 )
 from gatewright.gate.history import COUNTS, SOURCES, Counts, RatesUnavailable, Window, count_in
-from gatewright.gate.port import AuditEntry, AuditUnavailable
+from gatewright.gate.port import AuditEntry, AuditUnavailable, Log, Tables
 from gatewright.gate.session import Session
+from gatewright.gate.stop import LOOK_S, Stop, StopSwitch, lifted, pulled, stop_fields, stops_in
 from gatewright.policy.rule import RateLimit
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.process import fork_safe_lock, renew_after_fork
-from gatewright.record.sealedtable import AnchorFile
+from gatewright.record.sealedtable import AnchorFile, SealedRow
 from gatewright.record.shared import SharedConnection, SharedState
 from gatewright.record.signing import Signer, is_signed
 
@@ -56,6 +60,7 @@ _CHAIN = """SELECT seq, time, kind, call_id, agent, session, tool, operation, bo
 _CHAINS = """SELECT writer, epoch, seq, hash, signature, public_key, name
   FROM gatewright.heads JOIN gatewright.writers USING (tenant, writer) ORDER BY writer, epoch"""
 _FOR_EVER_S = 1e10
+_BLIND_S = 2.0
 
 
 class SharedRates:
@@ -270,6 +275,95 @@ class SharedLog:
             yield proved
         more = [f"and {len(problems) - _MOST_PROBLEMS:,} more problems"] if len(problems) > _MOST_PROBLEMS else []
         return AuditReport(proved, (*problems[:_MOST_PROBLEMS], *more), tuple(begun.values()), proved)
+
+
+class SharedStops(StopSwitch):
+    """The stop of a shared state: whoever runs agents pulls it, and who may answer questions lifts it.
+
+    A thread looks four times a second, so that no call waits for the database. What nobody could read for two seconds
+    stops all agents.
+    """
+
+    def __init__(self, state: Tables, *, clock: Clock | None = None, audit: Log | None = None) -> None:
+        super().__init__(clock=clock, audit=audit)
+        self._table, self._life, self._operators = state.table(("stop",), "stops")
+        self._read_s = -math.inf
+        self.until_s = 0.0
+        self._looks: threading.Thread | None = None
+        self._ends = threading.Event()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Look anew in a child."""
+        self._looks, self._ends = None, threading.Event()
+
+    def look(self) -> tuple[Stop, ...]:
+        """The stops that stand now, oldest first, whoever pulled them."""
+        with self._lock:
+            if self._looks is None or not self._looks.is_alive():
+                self._refresh()
+                self._looks = threading.Thread(target=self._go_on, args=(self._ends,), name="stop", daemon=True)
+                self._looks.start()
+        if time.monotonic() - self._read_s > _BLIND_S:
+            why = "the stop cannot be read from the shared state"
+            return (Stop("stop-unreadable", "", "somebody", why, self._clock.wall_s()),)
+        return self.standing
+
+    def pull(self, who: str, why: str = "", agent_id: str = "") -> Stop:
+        """Stop all agents, or one, at every gateway. Raises WorkspaceError."""
+        stop = Stop.of(who, why, agent_id, self._clock.wall_s())
+        with self._table.changing() as change:
+            change.put(
+                SealedRow("stop", stop.stop_id, agent_id, "", "", None, canonical_json(stop_fields(stop)).decode())
+            )
+        self._refresh()
+        with suppress(WorkspaceError):  # without a log it stands all the same
+            self._append([pulled(stop)])
+        return stop
+
+    def lift(self, who: str, agent_id: str = "") -> tuple[Stop, ...]:
+        """End the stop of all agents, or that of one, and return what stood; empty if none did.
+
+        Raises WorkspaceError for a role that may not, and then the stop stands.
+        """
+        with self._table.changing() as change:
+            rows = [row for row in change.rows if row.agent == agent_id]
+            change.delete(rows)
+        gone = _stops_of(rows)
+        self._refresh()
+        if gone:
+            self._append([lifted(one, who) for one in gone])
+        return gone
+
+    def seal(self, *, begin: bool = False) -> None:
+        """Do nothing: what is in the database stands there."""
+
+    def close(self) -> None:
+        """End the looking; the log is closed by whoever opened it."""
+        self._ends.set()
+
+    def _append(self, entries: Sequence[AuditEntry]) -> None:
+        if self._audit is not None:
+            self._audit.append(entries)
+
+    def _refresh(self) -> None:
+        with suppress(WorkspaceError):  # the next look may get through
+            self.standing = _stops_of(self._table.rows())
+            self._read_s = time.monotonic()
+
+    def _go_on(self, ends: threading.Event) -> None:
+        while not ends.wait(LOOK_S):
+            self._refresh()
+
+
+def _stops_of(rows: Iterable[SealedRow]) -> tuple[Stop, ...]:
+    """The stops in rows, oldest first; one of all agents for a row that says none."""
+    found = (stops_in(f'{{"stops": [{row.body}]}}'.encode()) or (_unread(row.row_id),) for row in rows)
+    return tuple(sorted((stop for stops in found for stop in stops), key=lambda one: one.wall_s))
+
+
+def _unread(stop_id: str) -> Stop:
+    return Stop(stop_id, "", "somebody", "a stop in the shared state cannot be read", 0.0)
 
 
 class _Signed:

@@ -175,7 +175,7 @@ class StopSwitch:
                 standing = _together(self._sealed(anchor), self._filed())
                 gone = tuple(one for one in standing if one.agent_id == agent_id)
                 left = tuple(one for one in standing if one not in gone)
-                left = self._record((*left, *gone), [_lifted(one, who) for one in gone])[: len(left)]
+                left = self._record((*left, *gone), [lifted(one, who) for one in gone])[: len(left)]
                 with self._folder.exclusive():
                     over = {one.stop_id for one in gone}
                     self._write(_together(left, (one for one in self._filed() if one.stop_id not in over)))
@@ -225,7 +225,7 @@ class StopSwitch:
             return ()
         except OSError as error:
             return (self._strange((error.strerror or "it cannot be read").lower()),)
-        found = None if len(text) > _MOST_BYTES else _stops_in(text)
+        found = None if len(text) > _MOST_BYTES else stops_in(text)
         return found or (self._strange("it does not say who pulled it"),)
 
     def _sealed(self, anchor: AnchorFile) -> tuple[Stop, ...]:
@@ -246,7 +246,7 @@ class StopSwitch:
 
     def _write(self, stops: Iterable[Stop]) -> None:
         assert self._folder is not None
-        if rows := [_row(one) for one in stops]:
+        if rows := [stop_fields(one) for one in stops]:
             self._folder.replace(FILE_NAME, json.dumps({"stops": rows}, indent=1).encode())
         else:
             self._folder.delete(FILE_NAME)
@@ -256,7 +256,7 @@ class StopSwitch:
         audit = self._audit
         if audit is None or not (begin or audit.path is None or audit.path.exists()):
             return stops
-        if rows := [*(_pulled(one) for one in stops if not one.is_logged), *more]:
+        if rows := [*(pulled(one) for one in stops if not one.is_logged), *more]:
             audit.append(rows)
         return tuple(replace(one, is_logged=True) for one in stops)
 
@@ -298,7 +298,10 @@ class StopSwitch:
             yield anchor
 
     def _seal(self, anchor: AnchorFile, stops: Iterable[Stop]) -> None:
-        key, text = self._key(create=True), json.dumps([[*_row(one).values(), one.is_logged] for one in stops]).encode()
+        key, text = (
+            self._key(create=True),
+            json.dumps([[*stop_fields(one).values(), one.is_logged] for one in stops]).encode(),
+        )
         assert key is not None
         anchor.write(hmac.digest(key, text, "sha256").hex().encode() + text)
 
@@ -331,11 +334,12 @@ def _together(*parts: Iterable[Stop]) -> tuple[Stop, ...]:
     return tuple(sorted(found.values(), key=lambda one: one.wall_s))
 
 
-def _row(stop: Stop) -> dict[str, JsonValue]:
+def stop_fields(stop: Stop) -> dict[str, JsonValue]:
+    """The stop as `stops_in` reads it."""
     return {"id": stop.stop_id, "agent": stop.agent_id, "who": stop.who, "why": stop.why, "since": stop.wall_s}
 
 
-def _stops_in(text: bytes) -> tuple[Stop, ...]:
+def stops_in(text: bytes) -> tuple[Stop, ...]:
     """The stops in a file's text; none in a text of any other form."""
     try:
         said = json.loads(text)["stops"]
@@ -354,11 +358,13 @@ def _words(text: str) -> str:
     return printable(text[:_MOST_WORDS])
 
 
-def _pulled(stop: Stop) -> AuditEntry:
+def pulled(stop: Stop) -> AuditEntry:
+    """The row of a new stop."""
     return _log_row(RowKind.STOP_PULLED, stop, {"who": stop.who, "why": stop.why, "since": iso_utc(stop.wall_s)})
 
 
-def _lifted(stop: Stop, who: str) -> AuditEntry:
+def lifted(stop: Stop, who: str) -> AuditEntry:
+    """The row of a stop that somebody ended."""
     return _log_row(RowKind.STOP_LIFTED, stop, {"who": _words(who), "pulled_by": stop.who, "why": stop.why})
 
 

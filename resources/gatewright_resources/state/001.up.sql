@@ -362,7 +362,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   ON CONFLICT ON CONSTRAINT tables_pkey DO UPDATE SET version = one.version
 $$;
 
--- Whoever runs agents may ask, and spend; to answer, and to let an answer stand, takes that duty.
+-- Whoever runs agents may ask, spend, and stop; to answer, to let an answer stand, and to end a stop takes that duty.
 CREATE FUNCTION put_row(
   table_name text, row_kind text, id text, of_agent text, of_digest text, of_owner text, until float8, content text
 ) RETURNS void
@@ -382,6 +382,9 @@ END $$;
 CREATE FUNCTION delete_row(table_name text, row_kind text, id text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF row_kind = 'stop' AND NOT pg_has_role(session_user, 'gatewright_answerer', 'USAGE') THEN
+    RAISE 'the role % may not let stopped agents go on', session_user USING ERRCODE = 'GW005';
+  END IF;
   PERFORM gatewright.hold_table(table_name);
   DELETE FROM gatewright.items
     WHERE tenant = gatewright.tenant() AND name = table_name AND kind = row_kind AND row_id = id;

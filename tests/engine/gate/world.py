@@ -10,7 +10,7 @@ from typing import Any
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins import builtin_tools, file_tool
-from gatewright.gate import Approval, ApprovalRequest, AuditLog, Decision, Gate, Log, Outcome, Session
+from gatewright.gate import Approval, ApprovalRequest, AuditLog, Decision, Gate, Log, Outcome, Session, StopSwitch
 from gatewright.gate.port import Rates
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Policy
@@ -166,6 +166,7 @@ class World:
         audited: bool = True,
         log: Log | None = None,
         rates: Rates | None = None,
+        stops: StopSwitch | None = None,
     ) -> None:
         self.folder = folder
         self.docs = folder / "docs"
@@ -195,6 +196,7 @@ class World:
             clock=self.clock,
             places=self.places.place,
             rates=rates,
+            stops=stops,
         )
 
     def close(self) -> None:
