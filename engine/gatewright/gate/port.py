@@ -1,7 +1,7 @@
 """The state port: what the gate asks of the state that its processes share.
 
 Two implementations: SQLite files in a folder (`gate/audit.py`, `gate/history.py`), and a PostgreSQL database
-(`gate/shared.py`). The contract tests run over both. Blocks, notes, archives and conversations are files alone.
+(`gate/shared_log.py`, `gate/shared.py`). The contract tests run over both. Blocks, notes, archives and conversations are files alone.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pytest
 from psycopg import sql
 
 from gatewright.gate.port import AuditUnavailable
-from gatewright.gate.shared import SharedLog
+from gatewright.gate.shared_log import SharedLog
 from gatewright.record.migration import StateReport, enroll, initialize
 from gatewright.record.shared import SharedState
 from tests.support.postgres import Cluster

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 
 from gatewright.gate import AuditEntry, Log, Outcome, RowKind, Session, Status
-from gatewright.gate.shared import SharedLog, SharedRates
+from gatewright.gate.shared import SharedRates
+from gatewright.gate.shared_log import SharedLog
 from tests.engine.fleet.conftest import Fleet
 from tests.engine.gate.world import World
 from tests.support.slow_database import Loss, slow_database
