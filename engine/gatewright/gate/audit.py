@@ -69,6 +69,8 @@ class AuditLog:
     after other writers.
     """
 
+    claims = None
+
     def __init__(self, state: Path, keys: Path, *, clock: Clock | None = None, durable: bool = False) -> None:
         self.path = state / FILE_NAME
         self._ring = KeyRing(keys)

@@ -28,6 +28,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from gatewright.base.amount import Clock, iso_utc, new_id
@@ -44,7 +45,7 @@ from gatewright.gate.chain import CALL_ENDS, AuditRow, LogRows, RowKind, read_ob
 from gatewright.gate.decision import NO_FACTS, Decision, Message, to_model
 from gatewright.gate.history import OUTSIDE, QUESTION
 from gatewright.gate.pipeline import Passage
-from gatewright.gate.port import AuditUnavailable, Log
+from gatewright.gate.port import AuditUnavailable, Claims, Log
 from gatewright.gate.scrub import scrub_text, scrub_value
 from gatewright.gate.session import Mark
 from gatewright.gate.sessiondata import call_words
@@ -55,7 +56,7 @@ from gatewright.policy.composition import ORIGIN
 from gatewright.policy.document import Questions
 from gatewright.policy.verdict import Verdict
 from gatewright.record.database import Database
-from gatewright.record.process import Lifeline, is_alive
+from gatewright.record.process import Lifeline
 from gatewright.tools.declaration import SideEffect
 
 FILE_NAME = "outcomes.sqlite"
@@ -78,16 +79,13 @@ _CONTENT = "what the call would do has changed"
 _POLICY = "the policy has changed"
 
 
-class Ledger:
-    """The named calls of one gate: its log, its questions, and the outcomes in the state folder."""
+class FileClaims:
+    """The outcomes in the state folder, and the files of running calls."""
 
-    def __init__(self, log: Log, store: ApprovalStore | None, clock: Clock) -> None:
-        self.log, self.store, self.clock = log, store, clock
-        if log.path is None:
-            raise NotSupported("calls with an id are not supported on a shared state")
-        self.folder = log.path.parent
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder, self._clock = folder, clock
         self._outcomes = Database(
-            self.folder / FILE_NAME,
+            folder / FILE_NAME,
             what="the outcomes in",
             busy_s=_BUSY_S,
             pragmas=("synchronous = NORMAL", "secure_delete = ON"),
@@ -97,25 +95,52 @@ class Ledger:
 
     def keep(self, call_id: str, body: str) -> None:
         """Keep an outcome, and drop those whose time is over. Raises WorkspaceError."""
-        wall_s = self.clock.wall_s()
+        wall_s = self._clock.wall_s()
         with self._outcomes.writing() as connection:
             connection.execute("DELETE FROM outcomes WHERE wall_s < ?", (wall_s - KEPT_S,))
             connection.execute("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?)", (call_id, wall_s, body))
 
-    def kept(self, call_id: str, wanted: str) -> dict[str, Any] | None:
-        """The outcome with that digest; None if it is not kept any more. Raises WorkspaceError."""
+    def kept(self, call_id: str) -> str | None:
+        """The outcome of the call, if its time is not over. Raises WorkspaceError."""
         question = "SELECT body FROM outcomes WHERE call_id = ? AND wall_s >= ?"
         with self._outcomes.reading() as connection:
             found = None
             if connection is not None:
-                found = connection.execute(question, (call_id, self.clock.wall_s() - KEPT_S)).fetchone()
-        if found is None or hashlib.sha256(str(found[0]).encode()).hexdigest() != wanted:
-            return None
-        return cast("dict[str, Any] | None", read_object(found[0]))
+                found = connection.execute(question, (call_id, self._clock.wall_s() - KEPT_S)).fetchone()
+        return None if found is None else str(found[0])
+
+    def life(self) -> Lifeline:
+        """Shows that a call of this process runs, by a file of its own."""
+        return Lifeline(self._folder, _MARK)
 
     def close(self) -> None:
         """Close the file."""
         self._outcomes.close()
+
+
+class Ledger:
+    """The named calls of one gate: its log, its questions, and their outcomes."""
+
+    def __init__(self, log: Log, store: ApprovalStore | None, clock: Clock) -> None:
+        self.log, self.store, self.clock = log, store, clock
+        self.claims: Claims
+        if log.path is not None:
+            self.claims = FileClaims(log.path.parent, clock)
+        elif log.claims is not None:
+            self.claims = log.claims
+        else:
+            raise NotSupported("this log keeps no calls with an id")
+
+    def kept(self, call_id: str, wanted: str) -> dict[str, Any] | None:
+        """The outcome with that digest; None if it is not kept any more. Raises WorkspaceError."""
+        found = self.claims.kept(call_id)
+        if found is None or hashlib.sha256(found.encode()).hexdigest() != wanted:
+            return None
+        return cast("dict[str, Any] | None", read_object(found))
+
+    def close(self) -> None:
+        """Close the outcomes."""
+        self.claims.close()
 
 
 class Past(NamedTuple):
@@ -166,7 +191,7 @@ class Claim:
         self.tool = self.sent = self.log_id = self.answer_id = self._owner = self._run = self._folder = ""
         self._follows = 0
         """The number of the row that it may begin anew."""
-        self._lifeline = Lifeline(ledger.folder, _MARK)
+        self._life = ledger.claims.life()
 
     def read(self, state: CallState) -> bool:
         """Read the call; False for arguments that are not JSON. Raises AuditUnavailable without the key of the log."""
@@ -211,7 +236,7 @@ class Claim:
 
     def is_running(self, begun: AuditRow) -> bool:
         """Tell whether the process of an execution without an end lives."""
-        return is_alive(self.ledger.folder, str(_said(begun).get("owner", "")), _MARK)
+        return self._life.lives(str(_said(begun).get("owner", "")))
 
     def follow(self, begun: AuditRow) -> None:
         """Go on with the run of a composition that waits or was left."""
@@ -245,11 +270,11 @@ class Claim:
 
     def hold(self) -> None:
         """Show others that the call runs, until ``let_go`` or the end of the process. Raises WorkspaceError."""
-        self._owner = self._lifeline.hold(self.log_id)
+        self._owner = self._life.hold(self.log_id)
 
     def let_go(self) -> None:
         """Stop showing it."""
-        self._lifeline.close()
+        self._life.let_go(self.log_id)
 
     def keep(self, state: CallState) -> dict[str, JsonValue]:
         """Keep the outcome of the call, without secrets; the fields for the row of its end."""
@@ -257,7 +282,7 @@ class Claim:
         if len(body) > MOST_BYTES:
             return {}
         try:
-            self.ledger.keep(self.log_id, body)
+            self.ledger.claims.keep(self.log_id, body)
         except WorkspaceError:
             return {}
         return {"outcome": hashlib.sha256(body.encode()).hexdigest()}

@@ -1,7 +1,8 @@
 """The state port: what the gate asks of the state that its processes share.
 
 Two implementations: SQLite files in a folder (`gate/audit.py`, `gate/history.py`), and a PostgreSQL database
-(`gate/shared_log.py`, `gate/shared.py`). The contract tests run over both. Blocks, notes, archives and conversations are files alone.
+(`gate/shared_log.py`, `gate/shared.py`). The contract tests run over both. Blocks, notes, archives and conversations
+are files alone.
 """
 
 from __future__ import annotations
@@ -57,12 +58,61 @@ class AuditEntry:
         return (self.kind.value, self.call_id, self.agent, self.session, self.tool, self.operation, body)
 
 
+class Life(Protocol):
+    """Shows other processes that this one lives, while anything depends on it."""
+
+    def hold(self, what: str) -> str:
+        """Return the owner, on whose life ``what`` depends from now on. Raises WorkspaceError."""
+        ...
+
+    def release_on_error(self, what: str) -> AbstractContextManager[None]:
+        """Release ``what`` if the body fails to store it."""
+        ...
+
+    def let_go(self, what: str) -> None:
+        """Release ``what``."""
+        ...
+
+    def lives(self, owner: str) -> bool:
+        """Tell whether the process of that owner lives. Raises WorkspaceError."""
+        ...
+
+    def close(self) -> None:
+        """Release everything."""
+        ...
+
+
+class Claims(Protocol):
+    """What calls with an id keep beside the log. Methods raise WorkspaceError."""
+
+    def keep(self, call_id: str, body: str) -> None:
+        """Keep an outcome, and drop those whose time is over."""
+        ...
+
+    def kept(self, call_id: str) -> str | None:
+        """The outcome of the call, if its time is not over."""
+        ...
+
+    def life(self) -> Life:
+        """Shows that a call of this process runs."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open."""
+        ...
+
+
 class Log(Protocol):
     """The audit log. Methods that do not say otherwise raise AuditUnavailable if it cannot be read or written."""
 
     @property
     def path(self) -> Path | None:
         """The file of a log that is one."""
+        ...
+
+    @property
+    def claims(self) -> Claims | None:
+        """What keeps calls with an id, if that is no file beside the log."""
         ...
 
     def check(self) -> None:
@@ -190,30 +240,6 @@ class Table(Protocol):
 
     def close(self) -> None:
         """Close what is open."""
-        ...
-
-
-class Life(Protocol):
-    """Shows other processes that this one lives, while anything depends on it."""
-
-    def hold(self, what: str) -> str:
-        """Return the owner, on whose life ``what`` depends from now on. Raises WorkspaceError."""
-        ...
-
-    def release_on_error(self, what: str) -> AbstractContextManager[None]:
-        """Release ``what`` if the body fails to store it."""
-        ...
-
-    def let_go(self, what: str) -> None:
-        """Release ``what``."""
-        ...
-
-    def lives(self, owner: str) -> bool:
-        """Tell whether the process of that owner lives. Raises WorkspaceError."""
-        ...
-
-    def close(self) -> None:
-        """Release everything."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Rates and the stop of a shared state (`record/shared.py`), for any number of gateways."""
+"""Rates, the stop, and outcomes of calls with an id in a shared state, for any number of gateways."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gatewright.gate.stop import LOOK_S, Stop, StopSwitch, lifted, pulled, stop_
 from gatewright.policy.rule import RateLimit
 from gatewright.record.process import renew_after_fork
 from gatewright.record.sealedtable import SealedRow
-from gatewright.record.shared import SharedState
+from gatewright.record.shared import SharedLifeline, SharedState
 
 _FOR_EVER_S = 1e10
 _BLIND_S = 2.0
@@ -149,6 +149,31 @@ class SharedStops(StopSwitch):
     def _go_on(self, ends: threading.Event) -> None:
         while not ends.wait(LOOK_S):
             self._refresh()
+
+
+class SharedClaims:
+    """The outcomes of calls with an id, which the database drops after a week."""
+
+    def __init__(self, state: SharedState) -> None:
+        self._state = state
+        self._life = SharedLifeline(state, "calls")
+
+    def keep(self, call_id: str, body: str) -> None:
+        """As the port says."""
+        self._state.ask("SELECT gatewright.keep_outcome(%s, %s)", (call_id, body))
+
+    def kept(self, call_id: str) -> str | None:
+        """As the port says."""
+        found = self._state.ask("SELECT * FROM gatewright.kept_outcome(%s)", (call_id,))
+        return str(found[0][0]) if found else None
+
+    def life(self) -> SharedLifeline:
+        """Shows that a call of this process runs: as long as the process lives."""
+        return self._life
+
+    def close(self) -> None:
+        """Stop showing that this process lives."""
+        self._life.close()
 
 
 def _stops_of(rows: Iterable[SealedRow]) -> tuple[Stop, ...]:

@@ -35,6 +35,7 @@ from gatewright.gate.chain import (
 from gatewright.gate.history import COUNTS, SOURCES, Counts, count_in
 from gatewright.gate.port import AuditEntry, AuditUnavailable
 from gatewright.gate.session import Session
+from gatewright.gate.shared import SharedClaims
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.process import fork_safe_lock, renew_after_fork
 from gatewright.record.sealedtable import AnchorFile
@@ -85,6 +86,7 @@ class SharedLog:
         self._chain: _Chain | None = None
         self._seal: Seal | None = None
         self._counts = Counts()
+        self.claims = SharedClaims(state)
         renew_after_fork(self)
 
     def renew(self) -> None:

@@ -398,6 +398,27 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT pg_notify('gatewright_' || md5(gatewright.tenant()), table_name || ' ' || left(id, 200))
 $$;
 
+-- The outcomes of calls that their program named, for a week.
+
+CREATE TABLE outcomes (
+  tenant text, call_id text, at timestamptz NOT NULL, body text NOT NULL, PRIMARY KEY (tenant, call_id)
+);
+CREATE INDEX outcomes_at ON outcomes (tenant, at);
+
+CREATE FUNCTION keep_outcome(call text, outcome text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  DELETE FROM gatewright.outcomes
+    WHERE tenant = gatewright.tenant() AND at < clock_timestamp() - interval '7 days' AND call_id <> call;
+  INSERT INTO gatewright.outcomes VALUES (gatewright.tenant(), call, clock_timestamp(), outcome)
+    ON CONFLICT ON CONSTRAINT outcomes_pkey DO UPDATE SET at = excluded.at, body = excluded.body
+$$;
+
+CREATE FUNCTION kept_outcome(call text) RETURNS SETOF text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT body FROM gatewright.outcomes
+  WHERE tenant = gatewright.tenant() AND call_id = call AND at >= clock_timestamp() - interval '7 days'
+$$;
+
 -- The processes that others depend on. One that has said nothing for two minutes is gone: a database may be away for one.
 
 CREATE TABLE processes (
@@ -429,7 +450,7 @@ DO $$
 DECLARE
   one text;
 BEGIN
-  FOREACH one IN ARRAY ARRAY['members', 'secrets', 'rates', 'starts', 'writers', 'heads', 'rows', 'tables', 'items', 'processes'] LOOP
+  FOREACH one IN ARRAY ARRAY['members', 'secrets', 'rates', 'starts', 'writers', 'heads', 'rows', 'tables', 'items', 'processes', 'outcomes'] LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', one);
     EXECUTE format('CREATE POLICY owner ON %I TO gatewright_owner USING (true) WITH CHECK (true)', one);
   END LOOP;
@@ -443,7 +464,8 @@ GRANT EXECUTE ON FUNCTION tenant() TO gatewright_gateway, gatewright_reader, gat
 GRANT EXECUTE ON FUNCTION digest_key(), peek(text, float8), take(text[], bigint[], float8[], bigint[]),
   give_back(text[], float8[], bigint[], float8), introduce(text, text, bytea), open_epoch(text), hold(text[]),
   append(text, int, bigint, text, text[], text[], text[], text[], text[], text[], text[], text[], text[], bytea),
-  head(text, int), session_rows(text, bigint), claimed_rows(text) TO gatewright_gateway;
+  head(text, int), session_rows(text, bigint), claimed_rows(text), keep_outcome(text, text), kept_outcome(text)
+  TO gatewright_gateway;
 GRANT EXECUTE ON FUNCTION table_version(text), table_rows(text), hold_table(text), beat(text, text), end_process(text),
   living(text), put_row(text, text, text, text, text, text, float8, text), delete_row(text, text, text)
   TO gatewright_gateway, gatewright_answerer;
