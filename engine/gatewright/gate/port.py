@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import AbstractContextManager
 from dataclasses import field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
@@ -268,4 +268,41 @@ class Tables(Protocol):
 
     def table(self, kinds: Collection[str], name: str) -> tuple[Table, Life, Operators]:
         """The table of that name with rows of these kinds, the life of this process, and who is there to answer."""
+        ...
+
+
+class SessionShelf(Protocol):
+    """Where sessions are saved. ``name``: that of one session. Methods raise WorkspaceError."""
+
+    step_s: float
+    """The time between two tries to lock a session."""
+    place: str
+    """The place in words, the same for everybody who saves there."""
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """The saved session with its version and agent; None if none is saved."""
+        ...
+
+    def write(self, name: str, saved: Mapping[str, Any]) -> bool:
+        """Save a session as its next version, if that is still the next."""
+        ...
+
+    def names(self) -> Iterable[str]:
+        """The names of the saved sessions, perhaps among others."""
+        ...
+
+    def has(self, name: str) -> bool:
+        """Tell whether a session is saved under that name."""
+        ...
+
+    def delete(self, name: str) -> bool:
+        """Delete a session; True if it was there."""
+        ...
+
+    def try_lock(self, name: str) -> Any | None:
+        """Lock the session; None while somebody else holds it."""
+        ...
+
+    def let_go(self, name: str, holder: Any) -> None:
+        """Release the session."""
         ...

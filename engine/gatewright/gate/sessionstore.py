@@ -30,7 +30,7 @@ from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.base.file import lock
 from gatewright.base.late import aio, unbroken
 from gatewright.gate.chain import RowKind
-from gatewright.gate.port import AuditEntry, Log
+from gatewright.gate.port import AuditEntry, Log, SessionShelf
 from gatewright.gate.session import Session
 from gatewright.record.folder import SHARED_KEY, Home, PrivateFolder, find_key, have_key
 from gatewright.record.process import Lifeline, is_alive
@@ -40,7 +40,6 @@ FOLDER = "sessions"
 MAX_BYTES = 4 * 1024 * 1024
 _TOO_LARGE = MAX_BYTES + 66  # the seal with its newline, and one byte that is too many
 _LOCK_PATIENCE_S = 2.0
-_LOCK_STEP_S = 0.005
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _UPPER = re.compile(r"[A-Z]")
 _ESCAPED = re.compile(r"\+([a-z])")
@@ -50,16 +49,21 @@ _FILE = re.compile(r"s-((?:[a-z0-9._-]|\+[a-z]){1,200})(@[0-9a-f]{16})?\.session
 
 
 class SessionStore:
-    """The sessions in one folder, which the first session creates, sealed with the key in the folder ``keys``.
-    ``clock`` is the gate's.
+    """The sessions in one folder, which the first session creates, sealed with the key in the folder ``keys``; or on a
+    shelf elsewhere. ``clock`` is the gate's.
 
     An id names one session of each agent, and one without an agent. ``log``: counts in a session the calls that began
     after its save. Methods raise WorkspaceError.
     """
 
-    def __init__(self, folder: Path, keys: Path, clock: Clock | None = None, log: Log | None = None) -> None:
-        self._folder = PrivateFolder(folder.parent).folder(folder.name)
-        self._keys = keys
+    def __init__(
+        self,
+        folder: Path | SessionShelf,
+        keys: Path | None = None,
+        clock: Clock | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._shelf: SessionShelf = SessionFiles(folder, keys) if isinstance(folder, Path) else folder
         self._clock = clock
         self._log = log
 
@@ -74,14 +78,14 @@ class SessionStore:
         prevent the save.
         """
         name = _name(session_id, agent_id)
-        held, task = (os.path.realpath(self._folder.path), name), aio.current_task()
+        held, task = (self._shelf.place, name), aio.current_task()
         if task is not None and _holders.get(held) is task:
             raise SessionConflict(f"this task holds the session `{session_id}` already")
         deadline = None if patience_s is None else time.monotonic() + patience_s
-        while (holder := self._try_lock(name)) is None:
+        while (holder := self._shelf.try_lock(name)) is None:
             if deadline is not None and time.monotonic() >= deadline:
                 raise SessionConflict(f"the session `{session_id}` is held by somebody else")
-            await aio.sleep(_LOCK_STEP_S)
+            await aio.sleep(self._shelf.step_s)
         if task is not None:
             _holders[held] = task
         try:
@@ -96,7 +100,7 @@ class SessionStore:
                     session.is_held = False
         finally:
             _holders.pop(held, None)
-            self._let_go(name, holder)
+            self._shelf.let_go(name, holder)
 
     def resume(self, session_id: str, *, agent_id: str = "") -> Session:
         """The saved session, in which every call that began since then counts; a new one if none is saved."""
@@ -115,33 +119,31 @@ class SessionStore:
         with session.saving, nullcontext() if session.is_held else self._lock(name):
             kept = self._find(session.session_id, session.agent_id)
             version = kept.version if kept is not None else 0
-            if version != session.version:
+            saved = {
+                "version": session.version + 1,
+                "agent": session.agent_id,
+                "saved": session.to_saved(self._clock),
+            }
+            if version != session.version or not self._shelf.write(name, saved):
                 how = "deleted" if kept is None else "saved by somebody else"
                 raise SessionConflict(f"the session `{session.session_id}` was {how} since it was loaded")
-            self._write(name, session, version + 1)
             session.version = version + 1
 
     def list(self, *, agent_id: str = "") -> tuple[str, ...]:
         """The ids of the saved sessions of that agent, sorted."""
-        try:
-            names, mark = self._folder.names(), _mark(agent_id)
-        except OSError as error:
-            raise WorkspaceError(f"the sessions in `{self._folder.path}` cannot be listed: {error}") from error
+        mark, names = _mark(agent_id), self._shelf.names()
         kept = [found[1] for name in names if (found := _FILE.fullmatch(name)) and (found[2] or "") == mark]
         return tuple(sorted(_ESCAPED.sub(lambda match: match[1].upper(), name) for name in kept))
 
     def delete(self, session_id: str, *, agent_id: str = "") -> bool:
         """Delete the session with its counts, and record that in the log; True if one was saved."""
         name = _name(session_id, agent_id)
-        try:
-            if self._folder.look(name) is None:
-                return False
-            with self._lock(name):
-                if self._log is not None:
-                    self._log.append([_deletion(session_id, agent_id)])
-                return self._folder.delete(name)
-        except OSError as error:
-            raise WorkspaceError(f"the session `{session_id}` cannot be deleted: {error}") from error
+        if not self._shelf.has(name):
+            return False
+        with self._lock(name):
+            if self._log is not None:
+                self._log.append([_deletion(session_id, agent_id)])
+            return self._shelf.delete(name)
 
     def _count(self, session: Session) -> Session:
         if self._log is not None:
@@ -150,85 +152,100 @@ class SessionStore:
 
     def _find(self, session_id: str, agent_id: str) -> Session | None:
         name = _name(session_id, agent_id)
+        kept, where = self._shelf.read(name), f"`{self._shelf.place}/{name}`"
+        if kept is None:
+            return None
+        try:
+            session = Session.resume(kept["saved"], self._clock, agent_id=kept["agent"])
+            session.version = kept["version"]
+        except (ValueError, KeyError, TypeError):
+            raise WorkspaceError(f"{where} contains no saved session") from None
+        except WorkspaceError as error:
+            raise WorkspaceError(f"{where}: {error}") from None
+        if (session.session_id, session.agent_id) != (session_id, agent_id):
+            whose = f" of the agent `{session.agent_id}`" if session.agent_id else ""
+            raise WorkspaceError(f"{where} contains another session, `{session.session_id}`{whose}")
+        return session
+
+    @contextmanager
+    def _lock(self, name: str) -> Generator[None]:
+        deadline = time.monotonic() + _LOCK_PATIENCE_S
+        while (holder := self._shelf.try_lock(name)) is None:
+            if time.monotonic() >= deadline:
+                raise SessionConflict(f"the session in `{self._shelf.place}/{name}` is held by somebody else")
+            time.sleep(self._shelf.step_s)
+        try:
+            yield
+        finally:
+            self._shelf.let_go(name, holder)
+
+
+class SessionFiles:
+    """Sessions as files of a folder, each with a seal by the key in the folder ``keys``. ``name``: that of a file."""
+
+    step_s = 0.005
+    """The time between two tries to lock a session."""
+
+    def __init__(self, folder: Path, keys: Path | None) -> None:
+        self._folder = PrivateFolder(folder.parent).folder(folder.name)
+        self._keys = keys
+        self.place = os.path.realpath(self._folder.path)
+        """The folder without links."""
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """The saved session with its version and agent; None if none is saved. Raises WorkspaceError."""
         path = self._folder.path / name
         try:
             content = self._folder.read(name, _TOO_LARGE)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise WorkspaceError(f"the session `{session_id}` cannot be read: {error}") from error
+            raise WorkspaceError(f"the session in `{path}` cannot be read: {error}") from error
         if len(content) >= _TOO_LARGE:
             raise WorkspaceError(f"`{path}` contains no saved session: it is larger than {MAX_BYTES:,} bytes")
         try:
             kept: dict[str, Any] = json.loads(self._unseal(content))
             self._refuse_foreign(kept)
-            session = Session.resume(kept["saved"], self._clock, agent_id=kept["agent"])
-            session.version = kept["version"]
         except (ValueError, KeyError, TypeError):
             raise WorkspaceError(f"`{path}` contains no saved session") from None
         except WorkspaceError as error:
             raise WorkspaceError(f"`{path}`: {error}") from None
-        if (session.session_id, session.agent_id) != (session_id, agent_id):
-            whose = f" of the agent `{session.agent_id}`" if session.agent_id else ""
-            raise WorkspaceError(f"`{path}` contains another session, `{session.session_id}`{whose}")
-        return session
+        return kept
 
-    def _refuse_foreign(self, kept: Mapping[str, Any]) -> None:
-        """Raise WorkspaceError for a session of another workspace, or without one."""
-        if "home" not in kept:
-            raise WorkspaceError("an older version saved it without its workspace: remove it")
-        home = Home(*kept["home"])
-        if not home.is_same(Home.of(self._folder.path.parent)):
-            whose = f"it belongs to `{home.folder}`, and does not follow a copied or moved workspace"
-            raise WorkspaceError(f"{whose}; remove it to begin a new one")
-
-    def _unseal(self, content: bytes) -> bytes:
-        """The text after the seal in the first line, if Gatewright wrote both."""
-        seal, _, body = content.partition(b"\n")
-        if not hmac.compare_digest(_seal(self._key(create=False), body), seal):
-            raise WorkspaceError("somebody changed it: Gatewright did not write this")
-        return body
-
-    def _write(self, name: str, session: Session, version: int) -> None:
+    def write(self, name: str, saved: Mapping[str, Any]) -> bool:
+        """Replace the saved session, whose lock the caller holds. Raises WorkspaceError."""
         home = Home.of(self._folder.path.parent)
-        saved = {
-            "version": version,
-            "agent": session.agent_id,
-            "home": [home.folder, home.around],
-            "saved": session.to_saved(self._clock),
-        }
-        body = json.dumps(saved, ensure_ascii=False, separators=(",", ":")).encode()
-        if len(body) > MAX_BYTES:
-            raise WorkspaceError(f"the session `{session.session_id}` is too large to save")
+        body = session_text(str(self._folder.path / name), {**saved, "home": [home.folder, home.around]})
         seal = _seal(self._key(create=True), body)
         try:
             self._folder.replace(name, b"%s\n%s" % (seal, body))
         except OSError as error:
-            raise WorkspaceError(f"the session `{session.session_id}` cannot be saved: {error}") from error
+            raise WorkspaceError(f"the session in `{self._folder.path / name}` cannot be saved: {error}") from error
+        return True
 
-    def _key(self, *, create: bool) -> bytes:
+    def names(self) -> Iterable[str]:
+        """The names of what is there. Raises WorkspaceError."""
         try:
-            key = (have_key if create else find_key)(PrivateFolder(self._keys), SHARED_KEY)
+            return self._folder.names()
         except OSError as error:
-            raise WorkspaceError(f"the key of the sessions in `{self._folder.path}` cannot be read: {error}") from error
-        if key is None:
-            raise WorkspaceError("its key is missing, so it may be forged")
-        return hmac.new(key, b"sessions", hashlib.sha256).digest()
+            raise WorkspaceError(f"the sessions in `{self._folder.path}` cannot be listed: {error}") from error
 
-    @contextmanager
-    def _lock(self, name: str) -> Generator[None]:
-        deadline = time.monotonic() + _LOCK_PATIENCE_S
-        while (holder := self._try_lock(name)) is None:
-            if time.monotonic() >= deadline:
-                raise SessionConflict(f"the session in `{self._folder.path / name}` is held by somebody else")
-            time.sleep(_LOCK_STEP_S)
+    def has(self, name: str) -> bool:
+        """Tell whether a session is saved under that name. Raises WorkspaceError."""
         try:
-            yield
-        finally:
-            self._let_go(name, holder)
+            return self._folder.look(name) is not None
+        except OSError as error:
+            raise WorkspaceError(f"the session in `{self._folder.path / name}` cannot be read: {error}") from error
 
-    def _try_lock(self, name: str) -> int | None:
-        """Lock the session by a temporary file beside it; None while somebody else holds it."""
+    def delete(self, name: str) -> bool:
+        """Delete a session, whose lock the caller holds; True if it was there. Raises WorkspaceError."""
+        try:
+            return self._folder.delete(name)
+        except OSError as error:
+            raise WorkspaceError(f"the session in `{self._folder.path / name}` cannot be deleted: {error}") from error
+
+    def try_lock(self, name: str) -> int | None:
+        """Lock the session by a temporary file beside it; None while somebody else holds it. Raises WorkspaceError."""
         beside = _lock_name(name)
         try:
             self._folder.make()
@@ -248,9 +265,44 @@ class SessionStore:
         os.close(holder)
         return None
 
-    def _let_go(self, name: str, holder: int) -> None:
+    def let_go(self, name: str, holder: int) -> None:
         """Release the session, by removing the file that others wait for."""
         self._folder.end(_lock_name(name), holder)
+
+    def _refuse_foreign(self, kept: Mapping[str, Any]) -> None:
+        """Raise WorkspaceError for a session of another workspace, or without one."""
+        if "home" not in kept:
+            raise WorkspaceError("an older version saved it without its workspace: remove it")
+        home = Home(*kept["home"])
+        if not home.is_same(Home.of(self._folder.path.parent)):
+            whose = f"it belongs to `{home.folder}`, and does not follow a copied or moved workspace"
+            raise WorkspaceError(f"{whose}; remove it to begin a new one")
+
+    def _unseal(self, content: bytes) -> bytes:
+        """The text after the seal in the first line, if Gatewright wrote both."""
+        seal, _, body = content.partition(b"\n")
+        if not hmac.compare_digest(_seal(self._key(create=False), body), seal):
+            raise WorkspaceError("somebody changed it: Gatewright did not write this")
+        return body
+
+    def _key(self, *, create: bool) -> bytes:
+        if self._keys is None:
+            raise WorkspaceError("there is no key folder")
+        try:
+            key = (have_key if create else find_key)(PrivateFolder(self._keys), SHARED_KEY)
+        except OSError as error:
+            raise WorkspaceError(f"the key of the sessions in `{self._folder.path}` cannot be read: {error}") from error
+        if key is None:
+            raise WorkspaceError("its key is missing, so it may be forged")
+        return hmac.new(key, b"sessions", hashlib.sha256).digest()
+
+
+def session_text(name: str, saved: Mapping[str, Any]) -> bytes:
+    """The session as JSON. Raises WorkspaceError if that is too large to keep."""
+    body = json.dumps(saved, ensure_ascii=False, separators=(",", ":")).encode()
+    if len(body) > MAX_BYTES:
+        raise WorkspaceError(f"the session in `{name}` is too large to save")
+    return body
 
 
 def _name(session_id: str, agent_id: str) -> str:

@@ -1,28 +1,31 @@
-"""Rates, the stop, and outcomes of calls with an id in a shared state, for any number of gateways."""
+"""Rates, the stop, sessions, and outcomes of calls with an id in a shared state, for any number of gateways."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from gatewright.base.amount import Clock
+from gatewright.base.amount import Clock, new_id
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.compile.rule_test import Rate
+from gatewright.gate.chain import read_object
 from gatewright.gate.history import RatesUnavailable, Window
 from gatewright.gate.port import AuditEntry, Log, Tables
+from gatewright.gate.sessionstore import session_text
 from gatewright.gate.stop import LOOK_S, Stop, StopSwitch, lifted, pulled, stop_fields, stops_in
 from gatewright.policy.rule import RateLimit
-from gatewright.record.process import renew_after_fork
+from gatewright.record.process import fork_safe_lock, renew_after_fork
 from gatewright.record.sealedtable import SealedRow
 from gatewright.record.shared import SharedLifeline, SharedState
 
 _FOR_EVER_S = 1e10
 _BLIND_S = 2.0
+_RENEW_S = 5.0
 
 
 class SharedRates:
@@ -174,6 +177,85 @@ class SharedClaims:
     def close(self) -> None:
         """Stop showing that this process lives."""
         self._life.close()
+
+
+class SharedSessions:
+    """Sessions as rows of a shared state, for a `SessionStore`.
+
+    Who holds one has a lease, which a thread renews. If it runs out, because the database was away for longer, another
+    gateway may hold the session; then only one of both can save, since each save names the version before it.
+    """
+
+    step_s = 0.05
+
+    def __init__(self, state: SharedState) -> None:
+        self._state = state
+        self.place = state.place
+        self._lock = fork_safe_lock()
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Hold nothing in a child."""
+        self._held: dict[str, str] = {}
+        self._renews: threading.Thread | None = None
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """As the port says."""
+        found = self._state.ask("SELECT version, body FROM gatewright.find_session(%s)", (name,))
+        return {**(read_object(found[0][1]) or {}), "version": int(found[0][0])} if found else None
+
+    def write(self, name: str, saved: Mapping[str, Any]) -> bool:
+        """As the port says."""
+        text = session_text(name, saved).decode()
+        asked = "SELECT gatewright.save_session(%s, %s, %s)"
+        return bool(self._state.ask(asked, (name, saved["version"] - 1, text))[0][0])
+
+    def names(self) -> list[str]:
+        """As the port says."""
+        return [str(name) for (name,) in self._state.ask("SELECT * FROM gatewright.list_sessions()")]
+
+    def has(self, name: str) -> bool:
+        """As the port says."""
+        return self.read(name) is not None
+
+    def delete(self, name: str) -> bool:
+        """As the port says."""
+        return bool(self._state.ask("SELECT gatewright.delete_session(%s)", (name,))[0][0])
+
+    def try_lock(self, name: str) -> str | None:
+        """As the port says."""
+        holder = new_id("holder")
+        if not self._take(name, holder):
+            return None
+        with self._lock:
+            self._held[holder] = name
+            if self._renews is None:
+                self._renews = threading.Thread(target=self._go_on, name="sessions", daemon=True)
+                self._renews.start()
+        return holder
+
+    def let_go(self, name: str, holder: str) -> None:
+        """As the port says; if the database is away, the lease runs out."""
+        with self._lock:
+            self._held.pop(holder, None)
+        with suppress(WorkspaceError):
+            self._state.ask("SELECT gatewright.let_go_session(%s, %s)", (name, holder))
+
+    def _take(self, name: str, holder: str) -> bool:
+        return bool(self._state.ask("SELECT gatewright.hold_session(%s, %s)", (name, holder))[0][0])
+
+    def _go_on(self) -> None:
+        while True:
+            time.sleep(_RENEW_S)
+            with self._lock:
+                held = dict(self._held)
+                if not held:
+                    self._renews = None
+                    return
+            for holder, name in held.items():
+                with suppress(WorkspaceError):  # the next time may get through
+                    self._take(name, holder)
 
 
 def _stops_of(rows: Iterable[SealedRow]) -> tuple[Stop, ...]:

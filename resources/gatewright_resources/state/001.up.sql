@@ -398,6 +398,59 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT pg_notify('gatewright_' || md5(gatewright.tenant()), table_name || ' ' || left(id, 200))
 $$;
 
+-- Sessions between runs of a program: each save names the version before it, and a holder has a lease of 30 seconds.
+
+CREATE TABLE sessions (
+  tenant text, name text, version bigint NOT NULL DEFAULT 0, body text NOT NULL DEFAULT '',
+  holder text NOT NULL DEFAULT '', until timestamptz NOT NULL DEFAULT '-infinity', PRIMARY KEY (tenant, name)
+);
+
+CREATE FUNCTION find_session(session_name text) RETURNS TABLE (version bigint, body text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT one.version, one.body FROM gatewright.sessions AS one
+  WHERE one.tenant = gatewright.tenant() AND one.name = session_name AND one.version > 0
+$$;
+
+CREATE FUNCTION save_session(session_name text, after_version bigint, content text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  INSERT INTO gatewright.sessions (tenant, name) VALUES (gatewright.tenant(), session_name) ON CONFLICT DO NOTHING;
+  UPDATE gatewright.sessions SET version = after_version + 1, body = content
+    WHERE tenant = gatewright.tenant() AND name = session_name AND version = after_version;
+  RETURN FOUND;
+END $$;
+
+CREATE FUNCTION hold_session(session_name text, by_holder text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  INSERT INTO gatewright.sessions (tenant, name) VALUES (gatewright.tenant(), session_name) ON CONFLICT DO NOTHING;
+  UPDATE gatewright.sessions SET holder = by_holder, until = clock_timestamp() + interval '30 seconds'
+    WHERE tenant = gatewright.tenant() AND name = session_name
+      AND (holder IN ('', by_holder) OR until < clock_timestamp());
+  RETURN FOUND;
+END $$;
+
+CREATE FUNCTION let_go_session(session_name text, by_holder text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  UPDATE gatewright.sessions SET holder = '', until = '-infinity'
+    WHERE tenant = gatewright.tenant() AND name = session_name AND holder = by_holder;
+  DELETE FROM gatewright.sessions
+    WHERE tenant = gatewright.tenant() AND name = session_name AND holder = '' AND version = 0
+$$;
+
+CREATE FUNCTION delete_session(session_name text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  UPDATE gatewright.sessions SET version = 0, body = ''
+    WHERE tenant = gatewright.tenant() AND name = session_name AND version > 0;
+  RETURN FOUND;
+END $$;
+
+CREATE FUNCTION list_sessions() RETURNS SETOF text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT name FROM gatewright.sessions WHERE tenant = gatewright.tenant() AND version > 0 ORDER BY name
+$$;
+
 -- The outcomes of calls that their program named, for a week.
 
 CREATE TABLE outcomes (
@@ -450,7 +503,7 @@ DO $$
 DECLARE
   one text;
 BEGIN
-  FOREACH one IN ARRAY ARRAY['members', 'secrets', 'rates', 'starts', 'writers', 'heads', 'rows', 'tables', 'items', 'processes', 'outcomes'] LOOP
+  FOREACH one IN ARRAY ARRAY['members', 'secrets', 'rates', 'starts', 'writers', 'heads', 'rows', 'tables', 'items', 'processes', 'outcomes', 'sessions'] LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', one);
     EXECUTE format('CREATE POLICY owner ON %I TO gatewright_owner USING (true) WITH CHECK (true)', one);
   END LOOP;
@@ -464,8 +517,9 @@ GRANT EXECUTE ON FUNCTION tenant() TO gatewright_gateway, gatewright_reader, gat
 GRANT EXECUTE ON FUNCTION digest_key(), peek(text, float8), take(text[], bigint[], float8[], bigint[]),
   give_back(text[], float8[], bigint[], float8), introduce(text, text, bytea), open_epoch(text), hold(text[]),
   append(text, int, bigint, text, text[], text[], text[], text[], text[], text[], text[], text[], text[], bytea),
-  head(text, int), session_rows(text, bigint), claimed_rows(text), keep_outcome(text, text), kept_outcome(text)
-  TO gatewright_gateway;
+  head(text, int), session_rows(text, bigint), claimed_rows(text), keep_outcome(text, text), kept_outcome(text),
+  find_session(text), save_session(text, bigint, text), hold_session(text, text), let_go_session(text, text),
+  delete_session(text), list_sessions() TO gatewright_gateway;
 GRANT EXECUTE ON FUNCTION table_version(text), table_rows(text), hold_table(text), beat(text, text), end_process(text),
   living(text), put_row(text, text, text, text, text, text, float8, text), delete_row(text, text, text)
   TO gatewright_gateway, gatewright_answerer;

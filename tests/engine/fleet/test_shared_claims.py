@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from gatewright.gate import Approval, ApprovalStore, Outcome, PermissionBroker, Status
 from tests.engine.fleet.conftest import Fleet
@@ -22,7 +23,7 @@ def worlds_of(fleet: Fleet, folder: Path, text: str) -> list[World]:
     return made
 
 
-async def up(world: World, call_id: str, **more: object) -> Outcome:
+async def up(world: World, call_id: str, **more: Any) -> Outcome:
     return await world.call("counter", {"op": "up"}, call_id=call_id, conversation="talk", **more)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.gate import Session, sessionstore
-from gatewright.gate.sessionstore import MAX_BYTES, SessionStore
+from gatewright.gate.sessionstore import MAX_BYTES, SessionFiles, SessionStore
 from gatewright.record.folder import PrivateFolder
 from tests.support.clock import ManualClock
 
@@ -130,10 +130,10 @@ def test_session_of_another_workspace_or_of_an_older_version_is_refused(
     with pytest.raises(WorkspaceError, match=only(f"`{copied / 's-one.session'}`: {keyless}")):
         SessionStore(copied, tmp_path / "none", ManualClock()).load("one")
 
-    def unsealed(_store: SessionStore, _content: bytes) -> bytes:
+    def unsealed(_files: SessionFiles, _content: bytes) -> bytes:
         return b"{}"
 
-    monkeypatch.setattr(SessionStore, "_unseal", unsealed)
+    monkeypatch.setattr(SessionFiles, "_unseal", unsealed)
     older = "an older version saved it without its workspace: remove it"
     with pytest.raises(WorkspaceError, match=only(f"`{folder / 's-one.session'}`: {older}")):
         store.load("one")
@@ -170,10 +170,10 @@ def test_file_of_the_largest_size_is_read_and_one_byte_more_is_not(store: Sessio
             store.load("one")
 
 
-def test_session_that_is_too_large_is_not_kept(store: SessionStore) -> None:
+def test_session_that_is_too_large_is_not_kept(store: SessionStore, folder: Path) -> None:
     session = Session("one")
     session.reserve("t" * MAX_BYTES, "", 0.0)
-    with pytest.raises(WorkspaceError, match=only("the session `one` is too large to save")):
+    with pytest.raises(WorkspaceError, match=only(f"the session in `{folder / 's-one.session'}` is too large to save")):
         store.save(session)
     assert store.list() == ()
 
@@ -187,15 +187,15 @@ def test_what_the_disk_refuses_is_said(store: SessionStore, folder: Path, monkey
 
     monkeypatch.setattr(PrivateFolder, "replace", refuse)
     monkeypatch.setattr(PrivateFolder, "delete", refuse)
-    with pytest.raises(WorkspaceError, match=r"`one` cannot be saved: .*no room"):
+    with pytest.raises(WorkspaceError, match=r"s-one.session` cannot be saved: .*no room"):
         store.save(again)
-    with pytest.raises(WorkspaceError, match=r"`one` cannot be deleted: .*no room"):
+    with pytest.raises(WorkspaceError, match=r"s-one.session` cannot be deleted: .*no room"):
         store.delete("one")
     monkeypatch.undo()
     assert store.load("one").calls("t") == 1
     (folder / "s-one.session").unlink()
     (folder / "s-one.session").mkdir()
-    with pytest.raises(WorkspaceError, match="cannot be deleted"):
+    with pytest.raises(WorkspaceError, match=r"cannot be read: .*not a plain file"):
         store.delete("one")
 
 
@@ -227,11 +227,11 @@ async def test_who_waits_for_a_held_session_is_told_when_patience_ends(
 def test_sealed_file_without_a_session_in_it_is_refused(
     store: SessionStore, monkeypatch: pytest.MonkeyPatch, body: bytes
 ) -> None:
-    def unsealed(_store: SessionStore, _content: bytes) -> bytes:
+    def unsealed(_files: SessionFiles, _content: bytes) -> bytes:
         return body
 
     store.save(used("one"))
-    monkeypatch.setattr(SessionStore, "_unseal", unsealed)
+    monkeypatch.setattr(SessionFiles, "_unseal", unsealed)
     with pytest.raises(WorkspaceError, match=r"s-one\.session`"):
         store.load("one")
 
