@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 
 from gatewright.base.amount import format_duration, iso_utc, parse_duration, plural
-from gatewright.base.errors import PolicyInvalid, near_hint
+from gatewright.base.errors import NotSupported, PolicyInvalid, near_hint
 from gatewright.cli.output import (
     Exit,
     JsonOption,
@@ -32,6 +32,7 @@ from gatewright.cli.output import (
     print_passage,
     user_name,
 )
+from gatewright.gate.audit import AuditLog
 from gatewright.gate.audit_index import AuditFilter, AuditIndex, LoggedCall
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import (
@@ -375,6 +376,8 @@ def verify(
     """
     log = audit_log(policy, state=state)
     if moved:
+        if not isinstance(log, AuditLog):
+            raise NotSupported("a shared state does not move with a folder")
         log.accept_move(user_name())
         log.close()
     report = log.verify()
@@ -422,7 +425,10 @@ def export(
 
 @contextmanager
 def _index(policy: PolicyArgument, state: StateOption) -> Generator[AuditIndex]:
-    index = AuditIndex(audit_log(policy, state=state).path.parent)
+    path = audit_log(policy, state=state).path
+    if path is None:
+        raise NotSupported("the calls of a shared state cannot be listed yet; `gatewright audit export` prints the log")
+    index = AuditIndex(path.parent)
     try:
         while index.read_older():
             pass

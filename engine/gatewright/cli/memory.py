@@ -251,7 +251,7 @@ def delete(
 
 
 @contextmanager
-def _blocks(policy: Path, agent: str | None, state: Path | None) -> Generator[BlockService]:
+def _blocks(policy: Path, agent: str | None, state: str | None) -> Generator[BlockService]:
     """The blocks of an agent, or the shared ones; impossible requests become usage problems."""
     with Workspace.open(policy, state=state) as workspace:
         try:

@@ -148,7 +148,10 @@ PolicyArgument = Annotated[Path, typer.Argument(metavar="POLICY", help="a policy
 AgentOption = Annotated[str, typer.Option("--agent", metavar="ID", help="the agent")]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
 StateOption = Annotated[
-    Path | None, typer.Option("--state", metavar="DIR", help="state folder (else GATEWRIGHT_STATE, .gatewright)")
+    str | None,
+    typer.Option(
+        "--state", metavar="DIR", help="state folder, or URL of a shared state (else GATEWRIGHT_STATE, .gatewright)"
+    ),
 ]
 TrustOption = Annotated[
     bool,

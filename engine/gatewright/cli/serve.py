@@ -298,7 +298,7 @@ def with_command(words: list[str]) -> list[str]:
     return [*words[:end], _COMMAND, dumps(words[end + 1 :])]
 
 
-def _serve_hooks(policy: Path, state: Path | None, idle: str | None) -> None:
+def _serve_hooks(policy: Path, state: str | None, idle: str | None) -> None:
     from gatewright.workspace.hooks import IDLE_S, HookGate
 
     try:
@@ -327,7 +327,7 @@ def _limits(wait: str | None) -> ApprovalLimits | None:
 
 
 def _make_policy(
-    folder: Path, agent: str | None, command: list[str], env: list[str], state: Path | None, *, scripts: bool
+    folder: Path, agent: str | None, command: list[str], env: list[str], state: str | None, *, scripts: bool
 ) -> Path:
     """Return the policy for one server, which is made if missing."""
     from gatewright.workspace.gateway import policy_for_server

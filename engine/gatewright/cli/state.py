@@ -9,8 +9,9 @@ import typer
 
 from gatewright.base.amount import plural
 from gatewright.cli.output import JsonOption, UsageProblem, print_json, print_line
+from gatewright.record.folder import shared_url
 from gatewright.record.migration import DUTIES, StateReport, enroll, initialize, migrate, report
-from gatewright.record.shared import VERSION, SharedState, shared_url
+from gatewright.record.shared import VERSION, SharedState
 
 UrlOption = Annotated[
     str | None,

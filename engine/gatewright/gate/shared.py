@@ -126,11 +126,11 @@ class SharedStops(StopSwitch):
         """
         with self._table.changing() as change:
             rows = [row for row in change.rows if row.agent == agent_id]
+            gone = _stops_of(rows)
             change.delete(rows)
-        gone = _stops_of(rows)
+            if gone:
+                self._append([lifted(one, who) for one in gone])
         self._refresh()
-        if gone:
-            self._append([lifted(one, who) for one in gone])
         return gone
 
     def seal(self, *, begin: bool = False) -> None:

@@ -40,17 +40,32 @@ DURABLE_VARIABLE = "GATEWRIGHT_DURABLE"
 KEYS_VARIABLE = "GATEWRIGHT_KEYS"
 
 
-def state_folder(policy_path: Path, explicit: Path | None = None) -> Path:
+StatePlace = Path | str
+"""A state folder, or the URL of a shared state."""
+
+
+def shared_url(explicit: StatePlace | None = None) -> str | None:
+    """The URL of a shared state: ``explicit``, else GATEWRIGHT_STATE; None if neither is such a URL."""
+    named = str(explicit or os.environ.get(STATE_VARIABLE) or "")
+    return named if named.startswith(URLS) else None
+
+
+def state_folder(policy_path: Path, explicit: StatePlace | None = None) -> Path:
     """The folder of audit, memory and sessions: ``explicit``, else GATEWRIGHT_STATE, else beside the policy.
 
-    Raises WorkspaceError for the URL of a database.
+    Raises WorkspaceError for the URL of a shared state.
     """
     named = explicit or os.environ.get(STATE_VARIABLE)
-    if str(named).startswith(URLS):
-        raise WorkspaceError(
-            "a database as the state of a policy is not supported yet; `gatewright state` makes one and shows it"
-        )
+    if shared_url(explicit) is not None:
+        raise WorkspaceError("this is not supported on a shared state, only on a state folder")
     return Path(os.path.realpath(named)) if named else policy_path.absolute().parent / STATE_FOLDER
+
+
+def memory_folder(policy_path: Path, explicit: StatePlace | None = None) -> Path:
+    """The state folder; with a shared state the one beside the policy, for what is a file of each machine anyway."""
+    if shared_url(explicit) is not None:
+        return policy_path.absolute().parent / STATE_FOLDER
+    return state_folder(policy_path, explicit)
 
 
 def key_folder(explicit: Path | None = None) -> Path:

@@ -17,7 +17,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.record.shared import VERSION, SharedConnection, SharedState, version_of
 
 DUTIES: Mapping[str, str] = {
-    "gateway": "runs agents: counts rates, asks, writes its own chain of the log",
+    "gateway": "runs agents: counts rates, asks, stops them",
     "answer": "answers questions, stops agents and lets them go",
     "publish": "publishes policies, enrols writers",
     "read": "reads the log and what is in force",

@@ -20,7 +20,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 from gatewright.base.amount import new_id
 from gatewright.base.errors import NotSupported, WorkspaceError
-from gatewright.record.folder import STATE_VARIABLE, URLS
 from gatewright.record.process import fork_safe_lock, renew_after_fork, require_whole
 from gatewright.record.sealedtable import FaultNotes, SealedRow, Version
 
@@ -255,12 +254,6 @@ def _words(error: Exception) -> str:
             return f"cannot be used: {text}"
         return f"cannot be used: {error.diag.message_primary or text}"
     return f"cannot be used: {error}"
-
-
-def shared_url(explicit: object = None) -> str | None:
-    """The URL of a shared state: ``explicit``, else GATEWRIGHT_STATE; None if neither is such a URL."""
-    named = str(explicit or os.environ.get(STATE_VARIABLE) or "")
-    return named if named.startswith(URLS) else None
 
 
 _BEAT_S = 10.0

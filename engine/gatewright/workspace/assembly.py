@@ -17,21 +17,22 @@ from gatewright.gate import (
     ApprovalStore,
     AuditLog,
     Gate,
+    Log,
     PermissionBroker,
     RateBook,
     StopSwitch,
     key_folder,
-    state_folder,
 )
 from gatewright.gate.approval import ApprovalLimits
 from gatewright.gate.history import FILE_NAME as RATES_FILE
+from gatewright.gate.port import Rates
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.block_store import FILE_NAME as BLOCKS
 from gatewright.memory.block_store import BlockStore, Shelf
 from gatewright.memory.notes import FOLDER as NOTES
 from gatewright.memory.notes import NoteBook
 from gatewright.policy.document import PINS, Policy
-from gatewright.record.folder import PrivateFolder
+from gatewright.record.folder import PrivateFolder, StatePlace, memory_folder, shared_url
 from gatewright.sources.ground import Ground, Protection, closed_places, policy_path_of
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.rootfolder import RootFolders
@@ -44,8 +45,10 @@ from gatewright.workspace.program import Program, WorkspaceSources
 from gatewright.workspace.trust import HOOK_FILES, TrustRecords, host_places, socket_places
 
 if TYPE_CHECKING:
+    from gatewright.gate.sessionstore import SessionStore
     from gatewright.memory.blocks import BlockService
     from gatewright.policy.edit import ChangeSet
+    from gatewright.record.shared import SharedState
 
 
 _NO_SOURCE = {"file": "`file` needs a source, and the policy has none"}
@@ -53,17 +56,65 @@ _NO_SOURCE = {"file": "`file` needs a source, and the policy has none"}
 
 @frozen
 class Folders:
-    """The folders of audit and blocks (``state``), and of keys, anchors and trust (``keys``)."""
+    """The folders of audit and blocks (``state``), and of keys, anchors and trust (``keys``).
+
+    ``shared``: the database that holds all of the state but blocks, notes and archives.
+    """
 
     state: Path
     keys: Path
+    shared: SharedState | None = None
 
     @classmethod
-    def of(cls, policy_path: Path, *, state: Path | None, keys: Path | None) -> Folders:
+    def of(cls, policy_path: Path, *, state: StatePlace | None, keys: Path | None) -> Folders:
         """Return the given folders, else those of the environment, else those beside the policy and in the user's
-        data.
+        data. Raises WorkspaceError or NotSupported for the URL of a shared state that cannot be one.
         """
-        return cls(state_folder(policy_path, state), key_folder(keys))
+        folders, url = (memory_folder(policy_path, state), key_folder(keys)), shared_url(state)
+        if url is None:
+            return cls(*folders)
+        from gatewright.record.shared import SharedState
+
+        return cls(*folders, SharedState(url))
+
+    def log(self, clock: Clock, *, durable: bool = False) -> Log:
+        """Return the log."""
+        if self.shared is None:
+            return AuditLog(self.state, self.keys, clock=clock, durable=durable)
+        from gatewright.gate.shared_log import SharedLog
+
+        return SharedLog(self.shared, self.keys, clock=clock)
+
+    def rates(self) -> Rates:
+        """Return the starts under rates."""
+        if self.shared is None:
+            return RateBook(self.state / RATES_FILE)
+        from gatewright.gate.shared import SharedRates
+
+        return SharedRates(self.shared)
+
+    def stops(self, clock: Clock, audit: Log) -> StopSwitch:
+        """Return the stop."""
+        if self.shared is None:
+            return StopSwitch(self.state, self.keys, clock=clock, audit=audit)
+        from gatewright.gate.shared import SharedStops
+
+        return SharedStops(self.shared, clock=clock, audit=audit)
+
+    def sessions(self, clock: Clock, audit: Log) -> SessionStore:
+        """Return the store of sessions."""
+        from gatewright.gate.sessionstore import FOLDER, SessionStore
+
+        if self.shared is None:
+            return SessionStore(self.state / FOLDER, self.keys, clock, audit)
+        from gatewright.gate.shared import SharedSessions
+
+        return SessionStore(SharedSessions(self.shared), clock=clock, log=audit)
+
+    def close(self) -> None:
+        """Close the connections to a shared state."""
+        if self.shared is not None:
+            self.shared.close()
 
     def require_real(self) -> None:
         """Raise WorkspaceError if the state folder is a link to another place."""
@@ -121,8 +172,8 @@ class Parts:
     notes: NoteBook
     sources: WorkspaceSources
     streams: Streams
-    audit: AuditLog
-    rates: RateBook
+    audit: Log
+    rates: Rates
     broker: PermissionBroker
     gate: Gate
 
@@ -191,33 +242,31 @@ class Parts:
         self.notes.close()
 
 
-def audit_log(path: Path, *, state: Path | None = None, keys: Path | None = None) -> AuditLog:
+def audit_log(path: Path, *, state: StatePlace | None = None, keys: Path | None = None) -> Log:
     """Open the audit log of a policy file or its folder; the policy itself may be invalid."""
-    folders = Folders.of(policy_path_of(path), state=state, keys=keys)
-    return AuditLog(folders.state, folders.keys)
+    return Folders.of(policy_path_of(path), state=state, keys=keys).log(SystemClock())
 
 
 def permission_broker(
-    path: Path, *, state: Path | None = None, keys: Path | None = None, clock: Clock | None = None
+    path: Path, *, state: StatePlace | None = None, keys: Path | None = None, clock: Clock | None = None
 ) -> PermissionBroker:
     """Open the broker of a policy file or its folder; the policy itself may be invalid."""
     folders = Folders.of(policy_path_of(path), state=state, keys=keys)
     clock = clock or SystemClock()
-    return broker_of(folders, clock, AuditLog(folders.state, folders.keys, clock=clock))
+    return broker_of(folders, clock, folders.log(clock))
 
 
-def stop_switch(path: Path, *, state: Path | None = None, keys: Path | None = None) -> StopSwitch:
+def stop_switch(path: Path, *, state: StatePlace | None = None, keys: Path | None = None) -> StopSwitch:
     """Open the stop of a policy file or its folder; the policy itself may be invalid."""
     folders = Folders.of(policy_path_of(path), state=state, keys=keys)
     folders.require_real()
-    return StopSwitch(folders.state, folders.keys, audit=AuditLog(folders.state, folders.keys))
+    clock = SystemClock()
+    return folders.stops(clock, folders.log(clock))
 
 
-def broker_of(
-    folders: Folders, clock: Clock, audit: AuditLog, limits: ApprovalLimits | None = None
-) -> PermissionBroker:
+def broker_of(folders: Folders, clock: Clock, audit: Log, limits: ApprovalLimits | None = None) -> PermissionBroker:
     """Return the broker for the state folder's questions and standing approvals; it logs revocations."""
-    store = ApprovalStore(folders.state, folders.keys, clock=clock)
+    store = ApprovalStore(folders.shared or folders.state, folders.keys, clock=clock)
     return PermissionBroker(store, clock, limits=limits, audit=audit)
 
 
@@ -270,8 +319,7 @@ def assemble(
     sources.follow(attachments.sources(policy))
     streams = Streams(sources)
     streams.follow(policy, attachments.streams(policy), sources.own_streams)
-    audit = AuditLog(folders.state, folders.keys, clock=clock, durable=durable)
-    rates = RateBook(folders.state / RATES_FILE)
+    audit, rates = folders.log(clock, durable=durable), folders.rates()
     broker = broker_of(folders, clock, audit, limits)
     gate = Gate(
         policy,
@@ -291,7 +339,7 @@ def assemble(
         broker=broker,
         file=str(policy_path),
         in_copy=copy_of is not None,
-        stops=StopSwitch(folders.state, folders.keys, clock=clock, audit=audit) if stops else None,
+        stops=folders.stops(clock, audit) if stops else None,
     )
     return Parts(
         folder,

@@ -26,6 +26,7 @@ from gatewright.gate.sessionstore import MOST_CLIENTS, ServingProcess
 from gatewright.policy.document import Agent, Catalog, CatalogType, PlaceUse, Policy
 from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.policyfile import render_policy
+from gatewright.record.folder import StatePlace
 from gatewright.sources.ground import POLICY_NAME
 from gatewright.workspace.commandfiles import propose_places
 from gatewright.workspace.workspace import Workspace
@@ -47,7 +48,7 @@ def policy_for_server(
     command: Sequence[str],
     env: Sequence[str] = (),
     *,
-    state: Path | None = None,
+    state: StatePlace | None = None,
     scripts: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Path:

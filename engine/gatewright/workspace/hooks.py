@@ -48,6 +48,7 @@ from gatewright.gate.callrun import Outcome
 from gatewright.policy.delegation import Lineage
 from gatewright.policy.document import Confine
 from gatewright.policy.verdict import Verdict
+from gatewright.record.folder import StatePlace
 from gatewright.schema.walk import as_object
 from gatewright.sources.ground import policy_path_of
 from gatewright.tools import DefinedTool, Tool, ToolExecutionContext
@@ -89,7 +90,7 @@ class HookGate:
         policy: Path,
         tell: Callable[[str], None],
         *,
-        state: Path | None = None,
+        state: StatePlace | None = None,
         idle_s: float = IDLE_S,
         began: Callable[[Workspace], Callable[[], None]] = lambda _: lambda: None,
     ) -> None:

@@ -22,13 +22,13 @@ from gatewright.base.amount import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
-from gatewright.gate import key_folder, state_folder
+from gatewright.gate import key_folder
 from gatewright.policy.agentedit import add_agent
 from gatewright.policy.document import Defaults, PermissionRule, Policy, ShellSettings, Source
 from gatewright.policy.edit import apply
 from gatewright.policy.verdict import Permission, SafetyTier, Verdict
 from gatewright.policyfile.reader import write_policy_text
-from gatewright.record.folder import STATE_FOLDER, config_folder
+from gatewright.record.folder import STATE_FOLDER, config_folder, memory_folder
 from gatewright.sources.ground import POLICY_NAME, SCHEMA_NAME, place_file
 from gatewright.tools import read_definitions
 from gatewright.tools.declaration import SideEffect
@@ -118,7 +118,7 @@ def create_workspace(folder: Path, template: str) -> Path:
             with as_file(origin) as place:
                 _copy_whole(place, folder)
             if template == "demo":
-                _fill_memory(state_folder(policy_path), key_folder())
+                _fill_memory(memory_folder(policy_path), key_folder())
         else:
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(policy_path, _EMPTY.encode("utf-8"))

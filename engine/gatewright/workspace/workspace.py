@@ -36,9 +36,9 @@ from gatewright.gate import (
     ApprovalRequest,
     Approver,
     AuditEntry,
-    AuditLog,
     Decision,
     Gate,
+    Log,
     PermissionBroker,
     RowKind,
     Session,
@@ -58,6 +58,7 @@ from gatewright.policy.rule import new_identity
 from gatewright.policy.rulematch import all_with_settings
 from gatewright.policy.target import Refusal
 from gatewright.policy.verdict import SafetyTier, split_name
+from gatewright.record.folder import StatePlace
 from gatewright.record.process import fork_safe_lock
 from gatewright.schema import Schema
 from gatewright.schema.walk import as_object, objects
@@ -197,7 +198,7 @@ class Workspace:
         *,
         tools: Iterable[Tool] = (),
         sources: Iterable[BlockSource | StreamSource] = (),
-        state: Path | None = None,
+        state: StatePlace | None = None,
         keys: Path | None = None,
         clock: Clock | None = None,
         trust: bool = False,
@@ -288,6 +289,11 @@ class Workspace:
         return self._folders.state
 
     @property
+    def is_shared(self) -> bool:
+        """True if log, rates, questions, sessions and the stop lie in a shared state."""
+        return self._folders.shared is not None
+
+    @property
     def key_folder(self) -> Path:
         """The folder of the keys for that state, and of the records of trust."""
         return self._folders.keys
@@ -308,7 +314,7 @@ class Workspace:
         return self.gate.stops
 
     @property
-    def audit(self) -> AuditLog:
+    def audit(self) -> Log:
         """The log of all calls, to read and verify."""
         return self._parts.audit
 
@@ -322,10 +328,7 @@ class Workspace:
     @property
     def sessions(self) -> SessionStore:
         """The store of sessions between runs of a program, in the state folder."""
-        from gatewright.gate import SessionStore
-        from gatewright.gate.sessionstore import FOLDER as SESSIONS
-
-        return SessionStore(self._folders.state / SESSIONS, self._folders.keys, self._clock, self._parts.audit)
+        return self._folders.sessions(self._clock, self._parts.audit)
 
     @once
     def serving(self) -> ServingBook:
@@ -1406,6 +1409,7 @@ class Workspace:
             if name in vars(self):  # else nothing has used it
                 getattr(self, name).close()
         self._parts.close()
+        self._folders.close()
 
     def catalog_states(self) -> tuple[CatalogState, ...]:
         """Return the catalogs of the present policy, in its order, without starting or asking a server."""

@@ -172,7 +172,7 @@ class AuditTrail(QObject):
         self._found, self._counts_late = NOTHING_FOUND, False
         self.began.emit()
         if self._document.is_open:
-            self._index = AuditIndex(self._document.workspace.audit.path.parent)
+            self._index = AuditIndex(self._document.workspace.state_folder)
             self._start(self._read(), _READ)
 
     def _leave(self) -> None:

@@ -12,6 +12,7 @@ from gatewright.workspace.api import (
     Tool,
     Verdict,
     Workspace,
+    WorkspaceError,
     WorkspaceImage,
     audit_log,
     example_names,
@@ -19,6 +20,7 @@ from gatewright.workspace.api import (
     text_problems,
     write_demo,
 )
+from gatewright_gui.qt.language import tr
 
 __all__ = [
     "DEMO_CALL",
@@ -47,7 +49,11 @@ class Opener:
 
     def open(self, path: Path, *, trust: bool = False) -> Workspace:
         """``trust``: trust what reaches outside the workspace. Raises WorkspaceError or PolicyInvalid."""
-        return Workspace.open(path, trust=trust, tools=self.tools())
+        workspace = Workspace.open(path, trust=trust, tools=self.tools())
+        if workspace.is_shared:
+            workspace.close()
+            raise WorkspaceError(tr("The app does not show a shared state yet: unset GATEWRIGHT_STATE."))
+        return workspace
 
     def open_image(self, image: WorkspaceImage) -> Workspace:
         """The workspace that the image was made of, in another process. Raises PolicyInvalid."""

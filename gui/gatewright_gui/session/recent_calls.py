@@ -85,7 +85,7 @@ class RecentCallsWatch(QObject):
         self._leave()
         self.counted.emit(RecentCalls())
         if self._document.is_open:
-            self._index = AuditIndex(self._document.workspace.audit.path.parent)
+            self._index = AuditIndex(self._document.workspace.state_folder)
             self.look()
 
     def _leave(self) -> None:

@@ -661,7 +661,7 @@ class MainWindow(QMainWindow):
         from gatewright_gui.pages.activity.dialogs import CompareDialog  # not for the first painting
         from gatewright_gui.session.audit import compare
 
-        found = await asyncio.to_thread(compare, self.document.workspace.audit.path.parent)
+        found = await asyncio.to_thread(compare, self.document.workspace.state_folder)
         dialog = CompareDialog(self, found)
         dialog.calls_requested.connect(self._show_noted)
         dialog.open()

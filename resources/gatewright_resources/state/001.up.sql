@@ -514,10 +514,12 @@ CREATE POLICY reader ON heads FOR SELECT TO gatewright_reader USING (tenant = (S
 CREATE POLICY reader ON writers FOR SELECT TO gatewright_reader USING (tenant = (SELECT gatewright.tenant()));
 GRANT SELECT ON rows, heads, writers TO gatewright_reader;
 GRANT EXECUTE ON FUNCTION tenant() TO gatewright_gateway, gatewright_reader, gatewright_answerer, gatewright_publisher;
-GRANT EXECUTE ON FUNCTION digest_key(), peek(text, float8), take(text[], bigint[], float8[], bigint[]),
-  give_back(text[], float8[], bigint[], float8), introduce(text, text, bytea), open_epoch(text), hold(text[]),
-  append(text, int, bigint, text, text[], text[], text[], text[], text[], text[], text[], text[], text[], bytea),
-  head(text, int), session_rows(text, bigint), claimed_rows(text), keep_outcome(text, text), kept_outcome(text),
+GRANT EXECUTE ON FUNCTION digest_key(), introduce(text, text, bytea), open_epoch(text), hold(text[]), head(text, int),
+  append(text, int, bigint, text, text[], text[], text[], text[], text[], text[], text[], text[], text[], bytea)
+  TO gatewright_gateway, gatewright_answerer, gatewright_publisher;
+GRANT EXECUTE ON FUNCTION peek(text, float8), take(text[], bigint[], float8[], bigint[]),
+  give_back(text[], float8[], bigint[], float8), session_rows(text, bigint), claimed_rows(text),
+  keep_outcome(text, text), kept_outcome(text),
   find_session(text), save_session(text, bigint, text), hold_session(text, text), let_go_session(text, text),
   delete_session(text), list_sessions() TO gatewright_gateway;
 GRANT EXECUTE ON FUNCTION table_version(text), table_rows(text), hold_table(text), beat(text, text), end_process(text),

@@ -54,7 +54,7 @@ def test_export_is_one_line_for_each_row_in_order_with_every_column(
 
 
 def test_export_of_a_spoiled_log_still_tells_every_row(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with closing(sqlite3.connect(audit_log(folder).path)) as connection:
+    with closing(sqlite3.connect(folder / ".gatewright" / "audit.sqlite3")) as connection:
         connection.execute("UPDATE rows SET body = 'no json' WHERE seq = 2")
         connection.execute("UPDATE rows SET agent = x'00ff', mac = 'none' WHERE seq = 3")
         connection.commit()
@@ -71,7 +71,7 @@ def test_export_of_a_spoiled_log_still_tells_every_row(folder: Path, capsys: pyt
 def test_verify_says_so_with_its_exit_code(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "verify", str(folder)]) == 0
     assert main(["audit", "verify", str(folder / "nowhere")]) == 2
-    with closing(sqlite3.connect(audit_log(folder).path)) as connection:
+    with closing(sqlite3.connect(folder / ".gatewright" / "audit.sqlite3")) as connection:
         connection.execute("DELETE FROM rows WHERE seq = 4")
         connection.commit()
     capsys.readouterr()

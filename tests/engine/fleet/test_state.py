@@ -266,20 +266,6 @@ def test_read_only_database_denies(fleet: Fleet) -> None:
         rates.take([RATE], 0.0)
 
 
-def test_url_as_the_state_of_a_policy_is_refused_and_makes_no_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["init", "work", "--template", "demo"]) == 0
-    capsys.readouterr()
-    before = sorted(tmp_path.iterdir())
-    for words in (["check", "work"], ["audit", "verify", "work", "--state", "postgresql://h/x"]):
-        monkeypatch.setenv("GATEWRIGHT_STATE", "postgresql://h/x" if words[0] == "check" else "")
-        assert main(words) == 2
-        assert "not supported yet" in capsys.readouterr().err
-    assert sorted(tmp_path.iterdir()) == before
-
-
 def test_initialization_says_who_may_do_what(fleet: Fleet) -> None:
     fleet.member("ada", "answer", "read")
     found = initialize(fleet.admin, "main", {"ada": ["publish"]})

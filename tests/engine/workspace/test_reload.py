@@ -209,6 +209,7 @@ async def test_environment_makes_the_log_durable(
     workspace = opened(folder)
     await workspace.call("archivist", "file", READ)
     audit = workspace._parts.audit  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(audit, AuditLog)
     with audit._database.writing() as connection:  # pyright: ignore[reportPrivateUsage]
         assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
     workspace.close()

@@ -194,7 +194,7 @@ async def test_a_log_that_cannot_be_read_yet_holds_no_red_up(window: MainWindow,
     other.write_text(POLICY, "utf-8")
     with Workspace.open(other) as workspace:
         await workspace.call("coder", "file", {})
-        log = workspace.audit.path
+        log = workspace.state_folder / "audit.sqlite3"
     with closing(sqlite3.connect(log, isolation_level=None)) as busy:
         busy.execute("PRAGMA locking_mode = EXCLUSIVE")
         busy.execute("BEGIN EXCLUSIVE")
