@@ -83,7 +83,7 @@ class Life(Protocol):
 
 
 class Claims(Protocol):
-    """What calls with an id keep beside the log. Methods raise WorkspaceError."""
+    """The outcomes of calls with an id, and the signs of those that run. Methods raise WorkspaceError."""
 
     def keep(self, call_id: str, body: str) -> None:
         """Keep an outcome, and drop those whose time is over."""
@@ -112,7 +112,7 @@ class Log(Protocol):
 
     @property
     def claims(self) -> Claims | None:
-        """What keeps calls with an id, if that is no file beside the log."""
+        """The keeper of calls with an id, if that is no file beside the log."""
         ...
 
     def check(self) -> None:
@@ -272,7 +272,7 @@ class Tables(Protocol):
 
 
 class SessionShelf(Protocol):
-    """Where sessions are saved. ``name``: that of one session. Methods raise WorkspaceError."""
+    """A place that saves sessions. ``name``: that of one session. Methods raise WorkspaceError."""
 
     step_s: float
     """The time between two tries to lock a session."""

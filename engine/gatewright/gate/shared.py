@@ -35,12 +35,12 @@ class SharedRates:
         self._state = state
 
     def peek(self, key: str, rule: RateLimit, wall_s: float) -> Window:  # noqa: ARG002 the database has a clock
-        """As the port says."""
+        """Implement the port."""
         found = self._ask("SELECT left_s, calls FROM gatewright.peek(%s, %s)", (key, float(rule.per_s)))
         return Window(rule.calls, tuple((float(left_s), int(calls)) for left_s, calls in found))
 
     def take(self, rates: Sequence[Rate], wall_s: float) -> tuple[Rate, float] | None:  # noqa: ARG002
-        """As the port says."""
+        """Implement the port."""
         full = self._ask(
             "SELECT place, wait_s FROM gatewright.take(%s, %s, %s, %s)",
             (
@@ -56,7 +56,7 @@ class SharedRates:
         return rates[int(place) - 1], min(float(wait_s), _FOR_EVER_S)
 
     def give_back(self, rates: Iterable[Rate], wall_s: float, ago_s: float) -> None:  # noqa: ARG002
-        """As the port says."""
+        """Implement the port."""
         given = list(rates)
         self._ask(
             "SELECT gatewright.give_back(%s, %s, %s, %s)",
@@ -162,11 +162,11 @@ class SharedClaims:
         self._life = SharedLifeline(state, "calls")
 
     def keep(self, call_id: str, body: str) -> None:
-        """As the port says."""
+        """Implement the port."""
         self._state.ask("SELECT gatewright.keep_outcome(%s, %s)", (call_id, body))
 
     def kept(self, call_id: str) -> str | None:
-        """As the port says."""
+        """Implement the port."""
         found = self._state.ask("SELECT * FROM gatewright.kept_outcome(%s)", (call_id,))
         return str(found[0][0]) if found else None
 
@@ -201,30 +201,30 @@ class SharedSessions:
         self._renews: threading.Thread | None = None
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """As the port says."""
+        """Implement the port."""
         found = self._state.ask("SELECT version, body FROM gatewright.find_session(%s)", (name,))
         return {**(read_object(found[0][1]) or {}), "version": int(found[0][0])} if found else None
 
     def write(self, name: str, saved: Mapping[str, Any]) -> bool:
-        """As the port says."""
+        """Implement the port."""
         text = session_text(name, saved).decode()
         asked = "SELECT gatewright.save_session(%s, %s, %s)"
         return bool(self._state.ask(asked, (name, saved["version"] - 1, text))[0][0])
 
     def names(self) -> list[str]:
-        """As the port says."""
+        """Implement the port."""
         return [str(name) for (name,) in self._state.ask("SELECT * FROM gatewright.list_sessions()")]
 
     def has(self, name: str) -> bool:
-        """As the port says."""
+        """Implement the port."""
         return self.read(name) is not None
 
     def delete(self, name: str) -> bool:
-        """As the port says."""
+        """Implement the port."""
         return bool(self._state.ask("SELECT gatewright.delete_session(%s)", (name,))[0][0])
 
     def try_lock(self, name: str) -> str | None:
-        """As the port says."""
+        """Implement the port."""
         holder = new_id("holder")
         if not self._take(name, holder):
             return None
@@ -236,7 +236,7 @@ class SharedSessions:
         return holder
 
     def let_go(self, name: str, holder: str) -> None:
-        """As the port says; if the database is away, the lease runs out."""
+        """Implement the port; if the database is away, the lease runs out."""
         with self._lock:
             self._held.pop(holder, None)
         with suppress(WorkspaceError):

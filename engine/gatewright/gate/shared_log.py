@@ -95,12 +95,12 @@ class SharedLog:
         self._counts = Counts()
 
     def check(self) -> None:
-        """As the port says."""
+        """Implement the port."""
         with self._lock:
             self._opened()
 
     def append(self, entries: Sequence[AuditEntry], *, wait: bool = True) -> bool:
-        """As the port says; it always has to wait."""
+        """Implement the port; it always has to wait."""
         if not wait:
             return False
         with self._lock:
@@ -114,21 +114,21 @@ class SharedLog:
         return True
 
     def count(self, session: Session) -> None:
-        """As the port says."""
+        """Implement the port."""
         with self._state.transaction(refusal=AuditUnavailable) as connection:
             count_in(session, _Rows(connection), self._clock)
 
     def claimed(self, call_id: str) -> tuple[AuditRow, ...]:
-        """As the port says."""
+        """Implement the port."""
         with self._state.transaction(refusal=AuditUnavailable) as connection:
             return _Rows(connection).of_call(call_id)
 
     def digest(self, value: object) -> str:
-        """As the port says; all gateways of a tenant have one key, which the database gives only to gateways."""
+        """Implement the port; all gateways of a tenant have one key, which the database gives only to gateways."""
         return self._digests().digest(b"digest\0" + canonical_json(value))
 
     def proof_key(self, log_id: str | None = None) -> tuple[str, bytes] | None:
-        """As the port says; a proof holds at every gateway of the tenant."""
+        """Implement the port; a proof holds at every gateway of the tenant."""
         with suppress(AuditUnavailable):
             own, key = self._digests(), b"proof\0"
             own_id = f"log-{own.digest(b'id')[:16]}"
@@ -136,18 +136,18 @@ class SharedLog:
         return None
 
     def rows(self, *, after: int | None = None) -> Iterator[AuditRow]:
-        """As the port says: of all chains together, in the order in which the database numbered them."""
+        """Implement the port: of all chains together, in the order in which the database numbered them."""
         last = -1 if after is None else after
         while page := self._state.ask(_ROWS, (last, _PAGE), refusal=AuditUnavailable):
             yield from (AuditRow(*row) for row in page)
             last = page[-1][0]
 
     def verify(self) -> AuditReport:
-        """As the port says: every chain by itself, by the keys of the writers."""
+        """Implement the port: every chain by itself, by the keys of the writers."""
         return last_of(self.verify_in_pieces())
 
     def verify_in_pieces(self) -> Generator[int, None, AuditReport]:
-        """As the port says; it yields the number of rows so far."""
+        """Implement the port; it yields the number of rows so far."""
         try:
             return (yield from self._walk())
         except (WorkspaceError, OSError) as error:

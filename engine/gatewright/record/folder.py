@@ -35,7 +35,7 @@ from gatewright.base.jsonvalue import Seal
 STATE_FOLDER = ".gatewright"
 STATE_VARIABLE = "GATEWRIGHT_STATE"
 URLS = ("postgresql:", "postgres:")
-"""How the URL of a shared state begins."""
+"""The beginnings of a URL of a shared state."""
 DURABLE_VARIABLE = "GATEWRIGHT_DURABLE"
 KEYS_VARIABLE = "GATEWRIGHT_KEYS"
 
