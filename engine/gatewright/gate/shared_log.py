@@ -167,11 +167,14 @@ class SharedLog:
         if not any(entry.is_asked for entry in entries):
             self._state.ask(_APPEND, chain.add([*late, *entries], time), refusal=AuditUnavailable)
         else:
-            held = {f"session {entry.slot.session.log_name}" for entry in entries if entry.slot is not None}
+            every = [*late, *entries]
+            held = {f"session {entry.session}" for entry in every if entry.session}
+            held |= {f"session {entry.slot.session.log_name}" for entry in entries if entry.slot is not None}
             held |= {f"call {entry.call_id}" for entry in entries if entry.is_asked}
             with self._state.transaction(refusal=AuditUnavailable) as connection:
+                # all at once: two gateways that took one after another could wait for each other
                 connection.execute("SELECT gatewright.hold(%s)", (sorted(held),))
-                self._append_fitting(chain, connection, [*late, *entries], time)
+                self._append_fitting(chain, connection, every, time)
         chain.confirm()
 
     def _append_fitting(

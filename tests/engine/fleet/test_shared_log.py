@@ -113,6 +113,27 @@ def test_limits_and_rates_of_a_session_hold_over_two_gateways(fleet: Fleet, tmp_
         world.close()
 
 
+def test_gateways_that_serve_the_same_sessions_never_wait_for_each_other_for_ever(fleet: Fleet, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        fleet.gateway(name)
+    text = policy(rule("counter", "{ MaxCalls = 1000 }"))
+    worlds = [world_of(fleet, fleet.url_of(name), tmp_path, text) for name in ("one", "two")]
+
+    async def call_all(world: World) -> list[Outcome]:
+        sessions = [Session(f"s{number % 5}") for number in range(30)]
+        calls = (world.gate.call("archivist", "counter", {"op": "up"}, session=one) for one in sessions)
+        return await asyncio.gather(*calls)
+
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(pool.map(lambda world: asyncio.run(call_all(world)), worlds))
+
+    assert [{one.status for one in of_world} for of_world in ended] == [{Status.ALLOWED}] * 2
+    assert [world.counter.value for world in worlds] == [30, 30]
+    assert log_of(worlds[0]).verify().problems == ()
+    for world in worlds:
+        world.close()
+
+
 @pytest.mark.parametrize(
     ("loss", "ends"), [(Loss.ANSWER, ["ToolAbandoned", "ToolDenied"]), (Loss.REQUEST, ["ToolDenied"])]
 )
