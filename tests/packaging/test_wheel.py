@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.checkout import ROOT, SOURCES
 
-DATA = {".csv", ".json", ".log", ".md", ".mo", ".otf", ".po", ".qss", ".svg", ".toml", ".ttf", ".txt", ".mjs"}
+DATA = {".csv", ".json", ".log", ".md", ".mo", ".otf", ".po", ".qss", ".sql", ".svg", ".toml", ".ttf", ".txt", ".mjs"}
 BESIDE_CODE = {"gatewright/py.typed", "gatewright_resources/fonts/LICENSE", "gatewright_resources/icons/LICENSE"}
 RUN = """
 import sys
