@@ -32,9 +32,14 @@ FAILURES = (sqlite3.Error, OSError, ValueError, OverflowError)
 
 ValueError: sqlite3 may fail to describe the fault; OverflowError: a number exceeds sqlite3's range.
 """
+_TRIES = 3
 _of_parents: list[object] = []
 _opening = cache(fork_safe_lock)
 """Held while any file is being opened, so that no fork interrupts it."""
+
+
+class _ReplacedError(FileNotFoundError):
+    """Another file took the place of the one that was being opened."""
 
 
 class Database:
@@ -148,7 +153,7 @@ class Database:
                 if not write:
                     return None
                 self._create()
-            self._connection = self._open(write=write)
+            self._connection = self._open_settled(write=write)
         return self._connection
 
     def mark(self) -> tuple[int, ...]:
@@ -208,12 +213,19 @@ class Database:
                         self._folder.delete(fresh + side)
                 raise
 
+    def _open_settled(self, *, write: bool) -> Connection:
+        """Open the file that lies there, once more if another took its place meanwhile: that is no fault of either."""
+        for _ in range(_TRIES):
+            with suppress(_ReplacedError):
+                return self._open(write=write)
+        return self._open(write=write)
+
     def _open(self, *, write: bool) -> Connection:
         identity = self._identify()
         connection = self._connect("rw" if write else "ro")
         try:
             if self._identify() != identity:
-                raise FileNotFoundError(f"`{self.path}` was replaced during opening")
+                raise _ReplacedError(f"`{self.path}` was replaced during opening")
             if not write:
                 connection = self._readable(connection)
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._most_bytes)
