@@ -15,13 +15,13 @@ from gatewright.base.jsonvalue import canonical_json
 from gatewright.compile.rule_test import Rate
 from gatewright.gate.chain import read_object
 from gatewright.gate.history import RatesUnavailable, Window
-from gatewright.gate.port import AuditEntry, Log, Tables
+from gatewright.gate.port import AuditEntry, Log
 from gatewright.gate.sessionstore import session_text
 from gatewright.gate.stop import LOOK_S, Stop, StopSwitch, lifted, pulled, stop_fields, stops_in
 from gatewright.policy.rule import RateLimit
 from gatewright.record.process import fork_safe_lock, renew_after_fork
 from gatewright.record.sealedtable import SealedRow
-from gatewright.record.shared import SharedLifeline, SharedState
+from gatewright.record.shared import SharedLifeline, SharedState, SharedTable
 
 _FOR_EVER_S = 1e10
 _BLIND_S = 2.0
@@ -82,9 +82,9 @@ class SharedStops(StopSwitch):
     stops all agents.
     """
 
-    def __init__(self, state: Tables, *, clock: Clock | None = None, audit: Log | None = None) -> None:
+    def __init__(self, state: SharedState, *, clock: Clock | None = None, audit: Log | None = None) -> None:
         super().__init__(clock=clock, audit=audit)
-        self._table, self._life, self._operators = state.table(("stop",), "stops")
+        self._table = SharedTable(state, ("stop",), "stops")
         self._read_s = -math.inf
         self.until_s = 0.0
         self._looks: threading.Thread | None = None
@@ -137,8 +137,9 @@ class SharedStops(StopSwitch):
         """Do nothing: what is in the database stands there."""
 
     def close(self) -> None:
-        """End the looking; the log is closed by whoever opened it."""
+        """End the looking, and close the log."""
         self._ends.set()
+        super().close()
 
     def _append(self, entries: Sequence[AuditEntry]) -> None:
         if self._audit is not None:

@@ -261,7 +261,8 @@ class _Chain:
         ((tenant, self.epoch),) = self._ask("SELECT gatewright.tenant(), gatewright.open_epoch(%s)", self.writer)
         self._message = _Signed(tenant, self.writer, self.epoch)
         self._anchor = AnchorFile(keys, _anchor_name(self.writer, self.epoch))
-        self._head = self._next = (0, START_MAC)
+        self._head: tuple[int, str] = (0, START_MAC)
+        self._next = self._head
         self._perhaps: dict[tuple[int, str], list[AuditEntry]] = {}
         self.is_unsure = False
         body: dict[str, JsonValue] = {"writer": self.writer, "epoch": self.epoch, "key": public.hex(), "name": name}
@@ -284,14 +285,13 @@ class _Chain:
 
     def confirm(self) -> None:
         """Note that the rows added so far are committed."""
-        self._head = self._next
-        self._perhaps.clear()
         try:
             with self._anchor.hold(create=True):
-                self._anchor.write(_HEAD % (self.epoch, self._head[0], self._head[1].encode()))
-        except OSError as error:
-            self.is_unsure = True
+                self._anchor.write(_HEAD % (self.epoch, self._next[0], self._next[1].encode()))
+        except OSError as error:  # the calls of these rows do not start, and the next commit says so
             raise AuditUnavailable(f"the head of the log cannot be kept in the key folder: {error}") from error
+        self._head = self._next
+        self._perhaps.clear()
 
     def settle(self) -> list[AuditEntry]:
         """Ask where the chain ends; the ends of the calls that a lost commit has begun, which never started."""

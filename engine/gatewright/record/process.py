@@ -19,6 +19,7 @@ import os
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
@@ -149,7 +150,24 @@ _OWNER = late_regex(r"owner-[0-9a-f]{16}")
 _SUFFIX = ".alive"
 
 
-class Lifeline:
+class Releasing(ABC):
+    """Something on which others depend until it lets them go."""
+
+    @abstractmethod
+    def let_go(self, what: str) -> None:
+        """Release ``what``."""
+
+    @contextmanager
+    def release_on_error(self, what: str) -> Generator[None]:
+        """Release ``what`` if the body fails to store it."""
+        try:
+            yield
+        except BaseException:
+            self.let_go(what)
+            raise
+
+
+class Lifeline(Releasing):
     """Shows other processes that this one lives, by a locked file in ``folder`` while anything depends on it; None: in
     memory.
 
@@ -192,15 +210,6 @@ class Lifeline:
     def is_held(self) -> bool:
         """True while anything depends on it."""
         return bool(self._hanging)
-
-    @contextmanager
-    def release_on_error(self, what: str) -> Generator[None]:
-        """Release ``what`` if the body fails to store it."""
-        try:
-            yield
-        except BaseException:
-            self.let_go(what)
-            raise
 
     def let_go(self, what: str) -> None:
         """Release ``what``; the last dependent takes the file with it."""

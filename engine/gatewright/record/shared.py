@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from gatewright.base.amount import new_id
 from gatewright.base.errors import NotSupported, WorkspaceError
-from gatewright.record.process import fork_safe_lock, renew_after_fork, require_whole
+from gatewright.record.process import Releasing, fork_safe_lock, renew_after_fork, require_whole
 from gatewright.record.sealedtable import FaultNotes, SealedRow, Version
 
 if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
@@ -161,7 +161,9 @@ class SharedState:
 
     def _opened(self, deadline_s: float) -> ConnectionPool[SharedConnection]:
         require_whole()
-        with self._lock:
+        if not self._lock.acquire(timeout=max(0.0, deadline_s - time.monotonic())):
+            raise PoolTimeout  # others wait for the first connection, each no longer than its time
+        try:
             if self._pool is not None:
                 return self._pool
             pool = ConnectionPool(
@@ -185,6 +187,8 @@ class SharedState:
                 raise
             self._pool = pool
             return pool
+        finally:
+            self._lock.release()
 
 
 def _settings() -> dict[str, Any]:
@@ -208,7 +212,7 @@ def _take(pool: ConnectionPool[SharedConnection], deadline_s: float) -> SharedCo
 
 
 def require_version(connection: psycopg.Connection[Row]) -> None:
-    """Raise WorkspaceError unless the database holds a state of the version that this program needs."""
+    """Raise ValueError unless the database holds a state of the version that this program needs."""
     version = version_of(connection)
     if version == VERSION:
         return
@@ -319,7 +323,7 @@ class SharedTable(FaultNotes):
         return tuple(SealedRow(*fields) for fields in found if fields[0] in self._kinds)
 
 
-class SharedLifeline:
+class SharedLifeline(Releasing):
     """Shows other processes that this one lives, while anything depends on it, as `Lifeline` does by a file.
 
     A thread says so every ten seconds; `gatewright_resources/state` says when others take it for gone. ``role``: what
@@ -350,15 +354,6 @@ class SharedLifeline:
                 self._beats.start()
             self._hanging.add(what)
             return self._owner
-
-    @contextmanager
-    def release_on_error(self, what: str) -> Generator[None]:
-        """Release ``what`` if the body fails to store it."""
-        try:
-            yield
-        except BaseException:
-            self.let_go(what)
-            raise
 
     def let_go(self, what: str) -> None:
         """Release ``what``; with the last dependent the process counts as gone."""

@@ -129,7 +129,7 @@ class ImpactStrip(QWidget):
     undo_requested = Signal()
     redo_requested = Signal()
     told = Signal()
-    """Whether it says something may be another."""
+    """Emits after what it says may have changed."""
 
     def __init__(self, document: Document, deriver: Deriver, tasks: TaskOwner) -> None:
         super().__init__()

@@ -15,6 +15,7 @@ from gatewright.gate import AuditEntry, Log, Outcome, RowKind, Session, Status
 from gatewright.gate.session import Reservation
 from gatewright.gate.shared import SharedRates
 from gatewright.gate.shared_log import SharedLog
+from gatewright.record.sealedtable import AnchorFile
 from tests.engine.fleet.conftest import Fleet
 from tests.engine.gate.world import World
 from tests.support.slow_database import Loss, slow_database
@@ -192,3 +193,26 @@ def world_of(fleet: Fleet, url: str, folder: Path, text: str) -> World:
 def log_of(world: World) -> Log:
     assert world.log is not None
     return world.log
+
+
+def test_head_that_the_key_folder_cannot_keep_starts_nothing_and_the_log_says_so(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.gateway("one")
+    world = world_of(fleet, fleet.url_of("one"), tmp_path, policy())
+    write, failed = AnchorFile.write, list[bytes]()
+
+    def refuses_once(self: AnchorFile, text: bytes) -> None:
+        if not failed:
+            failed.append(text)
+            raise OSError(28, "no room")
+        write(self, text)
+
+    monkeypatch.setattr(AnchorFile, "write", refuses_once)
+    denied = asyncio.run(world.gate.call("archivist", "counter", {"op": "up"}))
+    allowed = asyncio.run(world.gate.call("archivist", "counter", {"op": "up"}))
+    report = log_of(world).verify()
+    world.close()
+
+    assert [denied.status, allowed.status, world.counter.value] == [Status.DENIED, Status.ALLOWED, 1]
+    assert (report.problems, report.unended) == ((), ())

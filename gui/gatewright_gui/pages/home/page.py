@@ -110,7 +110,7 @@ class HomePage(Page):
         column_of(self._stack, into=self)
 
     def _make_first(self) -> QWidget:
-        """What stands in the place of calls until there was one."""
+        """The line in the place of calls until there was one."""
         go = self._context.navigator
         words = tr("No call has come through this gate yet. Calls and unused rights show here once there was one.")
         line = row_of(

@@ -278,7 +278,7 @@ class RulesPane(QWidget):
         self.add_button.setEnabled(self._document.is_open)
 
     def _note(self, shown: int) -> str:
-        """How the rules that are shown decide a call; empty where none does."""
+        """Say how the rules that are shown decide a call; empty where none does."""
         default = self._document.policy.default
         if not shown and default is Verdict.ALLOW:
             return ""
