@@ -19,7 +19,7 @@ from gatewright.record.shared import VERSION, SharedConnection, SharedState, ver
 DUTIES: Mapping[str, str] = {
     "gateway": "runs agents: counts rates, asks, stops them",
     "answer": "answers questions, stops agents and lets them go",
-    "publish": "publishes policies, enrols writers",
+    "publish": "publishes policies, enrolls writers",
     "read": "reads the log and what is in force",
 }
 _ROLES = {

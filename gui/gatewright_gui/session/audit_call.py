@@ -310,9 +310,13 @@ class Again:
         """Words for what it was and what it would be."""
         now = str(self.decision.verdict)
         words = {"allow": tr("allowed"), "ask": tr("asked first"), "deny": tr("denied")}
-        text = tr("Then {was}. Today it would be {will} at {stage}: {reason}")
-        if now == then:
-            text = tr("Then {was}. Today it would still be {will} at {stage}: {reason}")
+        is_same, is_allowed = now == then, self.decision.verdict is Verdict.ALLOW
+        if is_allowed:
+            text = tr("Then {was}. Today it would be {will}")
+            text = tr("Then {was}. Today it would still be {will}") if is_same else text
+        else:
+            text = tr("Then {was}. Today it would be {will} at {stage}: {reason}")
+            text = tr("Then {was}. Today it would still be {will} at {stage}: {reason}") if is_same else text
         was = words.get(then, then or tr("not decided"))
         said = text.format(
             was=was, will=words[now], stage=stage_words(self.decision.stage), reason=self.decision.reason

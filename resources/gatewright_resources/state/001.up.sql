@@ -210,7 +210,7 @@ BEGIN
   END IF;
 END $$;
 
--- Introduces a writer, which an operator has to enrol.
+-- Introduces a writer, which an operator has to enroll.
 CREATE FUNCTION introduce(writer_id text, writer_name text, key bytea) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -73,7 +73,7 @@ class Fleet:
         return log
 
     def publisher(self, state: SharedState) -> SharedState:
-        """Somebody of the same tenant who may enrol a writer."""
+        """Somebody of the same tenant who may enroll a writer."""
         ((tenant,),) = state.ask("SELECT gatewright.tenant()")
         if tenant == "main":
             return self.admin
